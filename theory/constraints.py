@@ -1,0 +1,90 @@
+"""Rank-one margin constraints of attention: <W, k q^T> >= 1 without ever forming k q^T."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marginlab.theory.errors import InvalidInput
+from marginlab.theory.validation import Float, Int, float_array, index_array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankOneConstraints:
+    """Constraint i is ``key_diffs[i] @ W @ queries[sample[i]] >= 1``.
+
+    The constraint vector is z_i = vec(k_i q_i^T), vectorised row by row, with k_i = ``key_diffs[i]``
+    (the key of the selected token minus a rival's) and q_i = ``queries[sample[i]]``. Gram entries factor:
+    <z_i, z_j> = <k_i, k_j> <q_i, q_j>.
+
+    Parameters
+    ----------
+    key_diffs : (N, d_k) array of finite floats
+    queries : (n, d_q) array of finite floats
+    sample : (N,) array of integers in 0..n-1
+
+    Raises
+    ------
+    InvalidInput
+        Wrong shapes or dtypes, NaN or infinities, no constraint at all, an index out of range.
+    """
+
+    key_diffs: Float
+    queries: Float
+    sample: Int
+
+    def __post_init__(self) -> None:
+        key_diffs = float_array(self.key_diffs, "key_diffs", ndim=2)
+        queries = float_array(self.queries, "queries", ndim=2)
+        if key_diffs.size == 0 or queries.size == 0:
+            raise InvalidInput(
+                f"a separator problem needs at least one constraint and one dimension, got key_diffs of shape "
+                f"{key_diffs.shape} and queries of shape {queries.shape}."
+            )
+        sample = index_array(self.sample, "sample", length=len(key_diffs), below=len(queries))
+        object.__setattr__(self, "key_diffs", key_diffs)
+        object.__setattr__(self, "queries", queries)
+        object.__setattr__(self, "sample", sample)
+
+    def __len__(self) -> int:
+        return len(self.key_diffs)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape (d_k, d_q) of W."""
+        return self.key_diffs.shape[1], self.queries.shape[1]
+
+    def margins(self, W: Float) -> Float:
+        """<W, z_i> for every constraint, shape (N,), at 2 N d_k + 2 n d_k d_q flops."""
+        return np.einsum("ij,ij->i", self.key_diffs, (self.queries @ W.T)[self.sample])
+
+    def combine(self, weights: Float) -> Float:
+        """sum_i weights_i z_i as a (d_k, d_q) matrix."""
+        per_sample = np.zeros((len(self.queries), self.shape[0]))
+        np.add.at(per_sample, self.sample, weights[:, None] * self.key_diffs)
+        return per_sample.T @ self.queries
+
+    def gram(self, rows: Int | None = None, cols: Int | None = None) -> Float:
+        """Block <z_i, z_j> for i in rows and j in cols (all by default)."""
+        rows = np.arange(len(self)) if rows is None else rows
+        cols = np.arange(len(self)) if cols is None else cols
+        queries = self.queries @ self.queries.T
+        return (self.key_diffs[rows] @ self.key_diffs[cols].T) * queries[
+            np.ix_(self.sample[rows], self.sample[cols])
+        ]
+
+    def norms(self) -> Float:
+        """||z_i||, shape (N,)."""
+        return (
+            np.linalg.norm(self.key_diffs, axis=1) * np.linalg.norm(self.queries, axis=1)[self.sample]
+        )
+
+    def dense(self) -> Float:
+        """All constraint vectors as rows, shape (N, d_k * d_q): for reviewers and tests, not for solvers."""
+        rows = self.key_diffs[:, :, None] * self.queries[self.sample][:, None, :]
+        return rows.reshape(len(self), -1)
+
+    def select(self, index: Int) -> RankOneConstraints:
+        """The constraints in `index`, in that order."""
+        return RankOneConstraints(self.key_diffs[index], self.queries, self.sample[index])
