@@ -66,6 +66,54 @@ def index_array(value: Any, name: str, *, length: int, below: int) -> Int:
     return np.ascontiguousarray(array, dtype=np.intp)
 
 
+def shaped_array(value: Any, name: str, shape: tuple[int | None, ...], *, finite: bool = True) -> Float:
+    """`value` as a C-contiguous float64 array of the given shape; None in `shape` allows any length >= 1.
+
+    Raises
+    ------
+    InvalidInput
+        As `float_array`, or another shape, or an empty axis.
+    """
+    array = float_array(value, name, ndim=len(shape), finite=finite)
+    pairs = zip(array.shape, shape, strict=True)
+    fits = all(have >= 1 if want is None else have == want for have, want in pairs)
+    if not fits:
+        wanted = ", ".join("*" if want is None else str(want) for want in shape)
+        raise InvalidInput(f"{name} must have shape ({wanted}) with no empty axis, got {array.shape}.")
+    return array
+
+
+def frozen(array: Float | Int) -> Any:
+    """`array` as a read-only array that nobody else can write through: what a frozen object may hold."""
+    if array.flags.writeable or not array.flags.owndata:
+        array = array.copy()
+        array.flags.writeable = False
+    return array
+
+
+def seed_sequence(value: Any, name: str = "seed") -> np.random.SeedSequence:
+    """`value` as a SeedSequence: an integer >= 0 or a SeedSequence, never None (nothing is seeded by time).
+
+    Raises
+    ------
+    InvalidInput
+        Anything else.
+    """
+    if isinstance(value, np.random.SeedSequence):
+        return value
+    return np.random.SeedSequence(count(value, name, least=0))
+
+
+def named_stream(seed: np.random.SeedSequence, key: int) -> np.random.Generator:
+    """Generator of child stream `key` of `seed`.
+
+    ``SeedSequence.spawn`` counts its calls, so that the same object would give other data the second time;
+    the child is therefore addressed by its key.
+    """
+    child = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, key), pool_size=seed.pool_size)
+    return np.random.default_rng(child)
+
+
 def positive(value: Any, name: str) -> float:
     """`value` as a finite float > 0; booleans are refused.
 
@@ -79,6 +127,34 @@ def positive(value: Any, name: str) -> float:
     if not (np.isfinite(value) and value > 0):
         raise InvalidInput(f"{name} must be positive and finite, got {value}.")
     return float(value)
+
+
+def non_negative(value: Any, name: str) -> float:
+    """`value` as a finite float >= 0; booleans are refused.
+
+    Raises
+    ------
+    InvalidInput
+        Not a real number, not finite, or below zero.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise InvalidInput(f"{name} must be a number >= 0, got {value!r}.")
+    if not (np.isfinite(value) and value >= 0):
+        raise InvalidInput(f"{name} must be finite and >= 0, got {value}.")
+    return float(value)
+
+
+def flag(value: Any, name: str) -> bool:
+    """`value` if it is True or False.
+
+    Raises
+    ------
+    InvalidInput
+        Anything else, 0 and 1 included.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidInput(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
 
 
 def count(value: Any, name: str, *, least: int = 1) -> int:
