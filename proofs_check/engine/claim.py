@@ -1,0 +1,350 @@
+"""A claim as data plus three functions, with its assumptions and the controls that the engine runs itself.
+
+Only the standard library is imported, so that collecting claims costs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from marginlab.theory.errors import InvalidInput, MarginlabError
+
+if TYPE_CHECKING:
+    from marginlab.proofs_check.engine.context import Run
+
+
+class Verdict(StrEnum):
+    """What a judgement says. ERROR means that the claim's own code raised: never an expected verdict."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    VACUOUS = "VACUOUS"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    ERROR = "ERROR"
+
+
+class Kind(StrEnum):
+    """What sort of statement a claim makes; the judgement follows from it."""
+
+    IDENTITY = "identity"
+    LIMIT = "limit"
+    TIGHT = "tight"
+    UPPER = "upper"
+    LOWER = "lower"
+    RATE = "rate"
+    DIRECTION = "direction"
+    ORDERING = "ordering"
+    EMERGENCE = "emergence"
+    ESTIMATE = "estimate"
+
+
+class Evidence(StrEnum):
+    """How strong the check is, strongest first."""
+
+    SYMBOLIC = "symbolic"
+    EXACT = "exact"
+    CERTIFIED = "certified"
+    NUMERICAL = "numerical"
+    STATISTICAL = "statistical"
+
+
+class Source(StrEnum):
+    """Where the words of a statement come from."""
+
+    QUOTED = "quoted"
+    REPORTED = "reported"
+    DERIVED = "derived"
+
+
+class Tier(StrEnum):
+    """How much work a claim needs; a run of a tier includes the tiers below it."""
+
+    QUICK = "quick"
+    FULL = "full"
+    PAPER = "paper"
+
+    def includes(self, other: Tier) -> bool:
+        """Whether a run of this tier runs claims whose least tier is `other`."""
+        order = list(Tier)
+        return order.index(self) >= order.index(other)
+
+
+class Status(StrEnum):
+    """Answer of an assumption's predicate."""
+
+    HOLDS = "HOLDS"
+    FAILS = "FAILS"
+    UNDECIDED = "UNDECIDED"
+
+
+class CannotForm(MarginlabError):
+    """Raised by `predict` or `measure` when the object it speaks about does not exist (no separator, say).
+
+    The engine counts it as FAIL with this reason; any other exception is an ERROR.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An assumption's answer on one instance, with what shows it.
+
+    Parameters
+    ----------
+    status : Status
+    witness : str
+        The value, index or inequality that decides, in words.
+    value : float, optional
+        The number that was compared.
+    """
+
+    status: Status
+    witness: str
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """An executable predicate of an instance.
+
+    Parameters
+    ----------
+    name : str
+        Short, as the paper numbers it ("A4").
+    statement : str
+        What it says, in LaTeX or words.
+    check : callable(Instance) -> Answer
+    implies : tuple of str
+        Names of assumptions that follow from this one. Waiving A waives whatever implies A too, since
+        otherwise nothing would have been waived.
+    """
+
+    name: str
+    statement: str
+    check: Callable[[Instance], Answer]
+    implies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Instance:
+    """One object on which a claim is judged.
+
+    Parameters
+    ----------
+    label : str
+        Unique within the claim or control, and the same in every run.
+    data : Any
+        What `predict`, `measure` and the assumptions look at.
+    seed : int, optional
+        Seed index 0..n-1 where the instance is drawn.
+    config : mapping
+        JSON-able description that, with the seed, is enough to make the instance again.
+    """
+
+    label: str
+    data: Any
+    seed: int | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plant:
+    """Control: the claim's own instances with wrong constants. Must come out FAIL."""
+
+    name: str
+    constants: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mend:
+    """Control of a claim that is expected to fail: corrected constants. Must come out PASS."""
+
+    name: str
+    constants: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Break:
+    """Control: instances that break one assumption. Must come out VACUOUS, and FAIL with it waived.
+
+    Parameters
+    ----------
+    name : str
+    assumption : str
+        The assumption that these instances break.
+    instances : callable(Run) -> iterable of Instance
+    also : tuple of str
+        Further assumptions that the same instances cannot keep; they are waived with it, and reported.
+    """
+
+    name: str
+    assumption: str
+    instances: Callable[[Run], Iterable[Instance]]
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waive:
+    """Question, not a test: does the claim hold without this assumption on these instances?
+
+    The answer is reported as a finding ("not needed on the instances tried", or the instance that needs
+    it) and never counts as the claim's control. The engine asks the same of every vacuous instance.
+    """
+
+    name: str
+    assumption: str
+    instances: Callable[[Run], Iterable[Instance]]
+
+
+Control = Plant | Mend | Break | Waive
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Claim:
+    """A statement with everything that is needed to check it.
+
+    Parameters
+    ----------
+    id : str
+        "family/name", lower case with hyphens.
+    title : str
+    paper : str
+        Key of the bibliography.
+    where : str
+        Place in the paper, "Theorem D.2".
+    source : Source
+    kind : Kind
+    evidence : Evidence
+    statement : str
+        LaTeX, with $...$ for mathematics.
+    assumes : tuple of Assumption
+    depends_on : tuple of str
+        Ids of claims that this one rests on.
+    min_tier : Tier
+    expect : Verdict
+        PASS, or FAIL for a published statement that does not hold, with `erratum` saying why.
+    constants : mapping
+        The numbers that the statement is about.
+    instances : callable(Run) -> iterable of Instance
+    predict : callable(Instance, constants) -> value of `values`
+    measure : callable(Instance) -> value of `values`
+    controls : tuple of Plant, Break, Mend or Waive
+        At least one Plant or Break (a Mend for an expected failure).
+    window : (float, float), optional
+        Range of the curve's parameter on which rates, limits and directions are judged.
+    min_valid : float
+        Least fraction of instances on which the assumptions must hold.
+    unit : str
+        Unit of replication that the report prints.
+    judgements : int
+        How many statistical judgements it makes, for the run's error level; 0 if none.
+    group : str, optional
+        Claims of one group share runs, and so one worker; the family by default.
+    series : callable(Instance) -> mapping of str to sequence of floats, optional
+        Data of the claim's figure, kept in the report.
+    figure : str, optional
+        Name of the drawing (entry point group ``marginlab.figures``).
+    notes : str
+        What a referee should know: source of windows, what is not shown.
+
+    Raises
+    ------
+    InvalidInput
+        Any rule above is broken; the message names the claim and the rule.
+    """
+
+    id: str
+    title: str
+    paper: str
+    where: str
+    source: Source
+    kind: Kind
+    evidence: Evidence
+    statement: str
+    instances: Callable[[Run], Iterable[Instance]]
+    predict: Callable[[Instance, Mapping[str, Any]], Any]
+    measure: Callable[[Instance], Any]
+    controls: tuple[Control, ...]
+    assumes: tuple[Assumption, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    min_tier: Tier = Tier.QUICK
+    expect: Verdict = Verdict.PASS
+    erratum: str = ""
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    window: tuple[float, float] | None = None
+    min_valid: float = 0.5
+    unit: str = "instance"
+    judgements: int = 0
+    group: str = ""
+    series: Callable[[Instance], Mapping[str, Any]] | None = None
+    figure: str = ""
+    notes: str = ""
+
+    def __post_init__(self) -> None:
+        for problem in _broken_rules(self):
+            raise InvalidInput(f"claim {self.id!r}: {problem}.")
+        if not self.group:
+            object.__setattr__(self, "group", self.family)
+
+    @property
+    def family(self) -> str:
+        """The part of the id before the slash."""
+        return self.id.split("/")[0]
+
+
+def _broken_rules(claim: Claim) -> Iterable[str]:
+    """Sentences about what is wrong with a claim, the first one first."""
+    if not _ID.fullmatch(claim.id):
+        yield "an id is 'family/name' in lower case letters, digits and hyphens"
+    names = [a.name for a in claim.assumes]
+    if len(set(names)) != len(names):
+        yield f"two assumptions share a name in {names}"
+    control_names = [c.name for c in claim.controls]
+    if len(set(control_names)) != len(control_names):
+        yield f"two controls share a name in {control_names}"
+    if claim.expect not in (Verdict.PASS, Verdict.FAIL):
+        yield f"a claim is expected to PASS or to FAIL, not {claim.expect}"
+    failing = claim.expect is Verdict.FAIL
+    if failing != bool(claim.erratum):
+        yield "an erratum text goes with expect=FAIL, and only with it"
+    counted = (Plant, Break, Mend) if failing else (Plant, Break)
+    if not any(isinstance(c, counted) for c in claim.controls):
+        yield "it has no control that can reach FAIL (a Plant or a Break; a Waive does not count)"
+    for control in claim.controls:
+        if isinstance(control, Mend) and not failing:
+            yield f"control {control.name!r}: a Mend belongs to a claim that is expected to fail"
+        if isinstance(control, (Plant, Mend)):
+            if unknown := set(control.constants) - set(claim.constants):
+                yield f"control {control.name!r} changes constants that the claim does not have: {unknown}"
+            if all(claim.constants[k] == v for k, v in control.constants.items()):
+                yield f"control {control.name!r} changes no constant"
+        if isinstance(control, (Break, Waive)):
+            also = control.also if isinstance(control, Break) else ()
+            if unknown := {control.assumption, *also} - set(names):
+                yield f"control {control.name!r} names assumptions that the claim does not make: {unknown}"
+    for assumption in claim.assumes:
+        if unknown := set(assumption.implies) - set(names):
+            yield f"assumption {assumption.name!r} implies unknown assumptions: {unknown}"
+    if claim.kind in (Kind.RATE, Kind.LIMIT, Kind.DIRECTION) and claim.window is None:
+        yield f"a {claim.kind} claim states its window in advance"
+    if not 0 < claim.min_valid <= 1:
+        yield f"min_valid is a fraction in (0, 1], not {claim.min_valid}"
+    if (claim.evidence is Evidence.STATISTICAL) != (claim.judgements > 0):
+        yield "a statistical claim states how many judgements it makes, and only such a claim does"
+    if claim.evidence is Evidence.STATISTICAL and claim.unit == "seed" and claim.min_tier is Tier.QUICK:
+        yield "a claim whose unit of replication is the seed belongs to the full tier"
+
+
+def waived_with(claim: Claim, names: Iterable[str]) -> frozenset[str]:
+    """`names` and every assumption of the claim that implies one of them, directly or not."""
+    waived = set(names)
+    while True:
+        more = {a.name for a in claim.assumes if waived & set(a.implies)} - waived
+        if not more:
+            return frozenset(waived)
+        waived |= more

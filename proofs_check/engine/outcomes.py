@@ -1,0 +1,95 @@
+"""What the engine found out, as plain data that crosses processes and goes into the report."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from marginlab.proofs_check.engine.claim import Verdict
+
+
+def jsonable(value: Any) -> Any:
+    """`value` with tuples, arrays and numpy scalars turned to lists and numbers, infinities to strings.
+
+    JSON has no infinity and no NaN: they become the strings "inf", "-inf" and "nan".
+    """
+    if isinstance(value, dict):
+        return {str(k): jsonable(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [jsonable(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(float(value))
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (bool, int)) or value is None:
+        return value
+    if hasattr(value, "tolist"):
+        return jsonable(value.tolist())
+    return str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceOutcome:
+    """One instance judged once: verdict, reason, both sides, and every assumption's answer."""
+
+    label: str
+    seed: int | None
+    config: dict[str, Any]
+    verdict: Verdict
+    reason: str
+    observed: tuple[float, float] | None = None
+    expected: tuple[float, float] | None = None
+    measured: dict[str, Any] | None = None
+    predicted: dict[str, Any] | None = None
+    assumptions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    waived: tuple[str, ...] = ()
+    series: dict[str, Any] | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlOutcome:
+    """A control judged by the engine.
+
+    `verdict` is what the control came out as, and `waived_verdict` the same with its assumption waived
+    (Break and Waive). `as_expected` says whether both are what the control's type demands.
+    """
+
+    claim: str
+    name: str
+    type: str
+    verdict: Verdict
+    as_expected: bool
+    expected: str
+    reason: str
+    waived_verdict: Verdict | None = None
+    waived: tuple[str, ...] = ()
+    constants: dict[str, Any] = field(default_factory=dict)
+    instances: tuple[InstanceOutcome, ...] = ()
+    finding: str = ""
+    error: str = ""
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return jsonable(asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimOutcome:
+    """A claim's own verdict, without its controls."""
+
+    claim: str
+    verdict: Verdict
+    as_expected: bool
+    expected: Verdict
+    reason: str
+    instances: tuple[InstanceOutcome, ...] = ()
+    findings: tuple[str, ...] = ()
+    error: str = ""
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return jsonable(asdict(self))

@@ -1,0 +1,268 @@
+"""The one runner behind pytest and the command line: judges claims and runs their controls itself."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from marginlab.proofs_check.engine.claim import (
+    Answer,
+    Break,
+    CannotForm,
+    Claim,
+    Control,
+    Evidence,
+    Instance,
+    Mend,
+    Plant,
+    Status,
+    Verdict,
+    Waive,
+    waived_with,
+)
+from marginlab.proofs_check.engine.context import Run
+from marginlab.proofs_check.engine.judge import judge
+from marginlab.proofs_check.engine.outcomes import ClaimOutcome, ControlOutcome, InstanceOutcome, jsonable
+from marginlab.proofs_check.engine.values import summary
+from marginlab.theory.errors import InvalidInput
+
+#: Least number of replications of a statistical claim whose unit is the seed.
+LEAST_SEEDS = 5
+
+
+def evaluate_claim(claim: Claim, run: Run) -> ClaimOutcome:
+    """Verdict of a claim on its own instances, and what waiving its failed assumptions would change.
+
+    Never raises for what the claim's code does: an exception there gives the verdict ERROR with its
+    traceback, so that nothing computed before is lost.
+    """
+    started = time.perf_counter()
+    try:
+        instances = _own_instances(claim, run)
+        outcomes = [_judged(claim, i, claim.constants, frozenset(), run) for i in instances]
+        verdict, reason = _overall(claim, outcomes)
+        findings = _waiver_findings(claim, instances, outcomes, run)
+        error = ""
+    except Exception as raised:
+        outcomes, findings = [], []
+        verdict, reason, error = Verdict.ERROR, _sentence(raised), traceback.format_exc()
+    return ClaimOutcome(
+        claim=claim.id, verdict=verdict, as_expected=verdict is claim.expect, expected=claim.expect,
+        reason=reason, instances=tuple(outcomes), findings=tuple(findings), error=error,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def evaluate_control(claim: Claim, control: Control, run: Run) -> ControlOutcome:
+    """Run one control of a claim through the claim's own predict, measure and judgement."""
+    started = time.perf_counter()
+    try:
+        outcome = _EVALUATE[type(control)](claim, control, run)
+    except Exception as raised:
+        outcome = ControlOutcome(
+            claim=claim.id, name=control.name, type=type(control).__name__, verdict=Verdict.ERROR,
+            as_expected=False, expected=_EXPECTED[type(control)], reason=_sentence(raised),
+            error=traceback.format_exc(),
+        )
+    return replace(outcome, seconds=time.perf_counter() - started)
+
+
+def _own_instances(claim: Claim, run: Run) -> list[Instance]:
+    def make() -> list[Instance]:
+        return _checked_instances(claim.id, claim.instances(run))
+
+    instances = run.once(("instances", claim.id), make)
+    if claim.evidence is Evidence.STATISTICAL:
+        if len(instances) > claim.judgements:
+            raise InvalidInput(
+                f"claim {claim.id!r} declares {claim.judgements} statistical judgements and makes {len(instances)}."
+            )
+        if claim.unit == "seed" and len(run.seeds(LEAST_SEEDS)) < LEAST_SEEDS:
+            raise InvalidInput(
+                f"claim {claim.id!r} replicates over seeds and needs at least {LEAST_SEEDS}, "
+                f"got {len(run.seeds(LEAST_SEEDS))}."
+            )
+    return instances
+
+
+def _checked_instances(owner: str, made: Iterable[Instance]) -> list[Instance]:
+    instances = list(made)
+    labels = [i.label for i in instances]
+    if not labels:
+        raise InvalidInput(f"{owner} made no instance, so nothing was checked.")
+    if len(set(labels)) != len(labels):
+        raise InvalidInput(f"{owner} made two instances of one label: {labels}.")
+    return instances
+
+
+def _answers(claim: Claim, instance: Instance, run: Run) -> dict[str, Answer]:
+    """Every assumption's answer; one that raises `CannotForm` is undecided, with the reason as witness."""
+
+    def check(assumption_check: Any) -> Answer:
+        try:
+            return assumption_check(instance)
+        except CannotForm as reason:
+            return Answer(Status.UNDECIDED, str(reason))
+
+    def make() -> dict[str, Answer]:
+        return {a.name: check(a.check) for a in claim.assumes}
+
+    return run.once(("answers", claim.id, id(instance)), make)
+
+
+def _judged(
+    claim: Claim, instance: Instance, constants: Mapping[str, Any], waived: frozenset[str], run: Run
+) -> InstanceOutcome:
+    """Judge one instance; assumptions in `waived` are looked at but do not count."""
+    started = time.perf_counter()
+    answers = _answers(claim, instance, run)
+    blank = InstanceOutcome(
+        label=instance.label, seed=instance.seed, config=jsonable(dict(instance.config)),
+        verdict=Verdict.ERROR, reason="", waived=tuple(sorted(waived)),
+        assumptions={name: jsonable(asdict(answer)) for name, answer in answers.items()},
+    )
+    counted = {name: a for name, a in answers.items() if name not in waived}
+    failed = [name for name, a in counted.items() if a.status is Status.FAILS]
+    open_ = [name for name, a in counted.items() if a.status is Status.UNDECIDED]
+    if failed or open_:
+        name = (failed or open_)[0]
+        verdict = Verdict.VACUOUS if failed else Verdict.INCONCLUSIVE
+        word = "does not hold" if failed else "cannot be decided"
+        return replace(
+            blank, verdict=verdict, reason=f"assumption {name} {word}: {counted[name].witness}",
+            seconds=time.perf_counter() - started,
+        )
+    try:
+        measured = run.once(("measured", claim.id, id(instance)), lambda: claim.measure(instance))
+        predicted = claim.predict(instance, constants)
+    except CannotForm as reason:
+        return replace(
+            blank, verdict=Verdict.FAIL, reason=f"the predicted object cannot be formed: {reason}",
+            seconds=time.perf_counter() - started,
+        )
+    result = judge(claim, measured, predicted, run.level if claim.judgements else None)
+    series = None
+    if claim.series is not None:
+        series = jsonable(run.once(("series", claim.id, id(instance)), lambda: dict(claim.series(instance))))  # type: ignore[misc]
+    return replace(
+        blank, verdict=result.verdict, reason=result.reason, observed=result.observed,
+        expected=result.expected, measured=jsonable(summary(measured)), predicted=jsonable(summary(predicted)),
+        series=series, seconds=time.perf_counter() - started,
+    )
+
+
+def _overall(claim: Claim, outcomes: list[InstanceOutcome]) -> tuple[Verdict, str]:
+    """A claim's verdict from its instances'.
+
+    It fails if any instance fails; it passes if every instance on which the assumptions hold passes and
+    enough of them remain.
+    """
+    by_verdict = {v: [o for o in outcomes if o.verdict is v] for v in Verdict}
+    valid = len(by_verdict[Verdict.PASS]) + len(by_verdict[Verdict.FAIL])
+    judged_open = [o for o in by_verdict[Verdict.INCONCLUSIVE] if o.measured is not None]
+    counts = ", ".join(f"{len(found)} {v}" for v, found in by_verdict.items() if found)
+    text = f"of {len(outcomes)} instances: {counts}"
+    if failures := by_verdict[Verdict.FAIL]:
+        return Verdict.FAIL, f"{text}; {failures[0].label}: {failures[0].reason}"
+    if judged_open:
+        return Verdict.INCONCLUSIVE, f"{text}; {judged_open[0].label}: {judged_open[0].reason}"
+    if valid >= claim.min_valid * len(outcomes):
+        return Verdict.PASS, text
+    if len(by_verdict[Verdict.VACUOUS]) + valid == len(outcomes):
+        first = by_verdict[Verdict.VACUOUS][0]
+        return Verdict.VACUOUS, f"{text}, fewer than {claim.min_valid:.0%} valid; {first.label}: {first.reason}"
+    first = by_verdict[Verdict.INCONCLUSIVE][0]
+    return Verdict.INCONCLUSIVE, f"{text}, fewer than {claim.min_valid:.0%} valid; {first.label}: {first.reason}"
+
+
+def _waiver_findings(
+    claim: Claim, instances: list[Instance], outcomes: list[InstanceOutcome], run: Run
+) -> list[str]:
+    """For each failed assumption: does the claim hold without it on the instances where only it failed?"""
+    failing: dict[str, list[Instance]] = {}
+    for instance, outcome in zip(instances, outcomes, strict=True):
+        if outcome.verdict is Verdict.VACUOUS:
+            names = {n for n, a in outcome.assumptions.items() if a["status"] == Status.FAILS}
+            for name in sorted(names):
+                if names <= waived_with(claim, [name]):
+                    failing.setdefault(name, []).append(instance)
+    return [_finding(claim, name, found, run)[0] for name, found in failing.items()]
+
+
+def _finding(
+    claim: Claim, name: str, instances: list[Instance], run: Run
+) -> tuple[str, Verdict, list[InstanceOutcome]]:
+    waived = waived_with(claim, [name])
+    outcomes = [_judged(claim, i, claim.constants, waived, run) for i in instances]
+    verdict, reason = _overall(claim, outcomes)
+    if verdict is Verdict.PASS:
+        text = f"{name} is not needed on the {len(outcomes)} instance(s) tried: waived, all pass"
+    elif verdict is Verdict.FAIL:
+        text = f"{name} is needed: waived, the claim fails ({reason})"
+    else:
+        text = f"{name} waived: {verdict} ({reason})"
+    return text, verdict, outcomes
+
+
+def _planted(claim: Claim, control: Plant | Mend, run: Run) -> ControlOutcome:
+    constants = {**claim.constants, **control.constants}
+    outcomes = [_judged(claim, i, constants, frozenset(), run) for i in _own_instances(claim, run)]
+    verdict, reason = _overall(claim, outcomes)
+    wanted = Verdict.PASS if isinstance(control, Mend) else Verdict.FAIL
+    return ControlOutcome(
+        claim=claim.id, name=control.name, type=type(control).__name__, verdict=verdict,
+        as_expected=verdict is wanted, expected=_EXPECTED[type(control)], reason=reason,
+        constants=jsonable(dict(control.constants)), instances=tuple(replace(o, series=None) for o in outcomes),
+    )
+
+
+def _control_instances(claim: Claim, control: Break | Waive, run: Run) -> list[Instance]:
+    def make() -> list[Instance]:
+        return _checked_instances(f"control {control.name!r} of {claim.id!r}", control.instances(run))
+
+    return run.once(("control", claim.id, control.name), make)
+
+
+def _broken(claim: Claim, control: Break, run: Run) -> ControlOutcome:
+    instances = _control_instances(claim, control, run)
+    plain = [_judged(claim, i, claim.constants, frozenset(), run) for i in instances]
+    verdict, reason = _overall(claim, plain)
+    waived = waived_with(claim, [control.assumption, *control.also])
+    outcomes = [_judged(claim, i, claim.constants, waived, run) for i in instances]
+    waived_verdict, waived_reason = _overall(claim, outcomes)
+    kept = [o.label for o in plain if o.assumptions[control.assumption]["status"] != Status.FAILS]
+    problem = f"{control.assumption} does not fail on {', '.join(kept)}; " if kept else ""
+    return ControlOutcome(
+        claim=claim.id, name=control.name, type="Break", verdict=verdict, waived_verdict=waived_verdict,
+        as_expected=verdict is Verdict.VACUOUS and waived_verdict is Verdict.FAIL and not kept,
+        expected=_EXPECTED[Break], reason=f"{problem}{reason}; waived, {waived_reason}",
+        waived=tuple(sorted(waived)), instances=tuple(outcomes),
+    )
+
+
+def _waived(claim: Claim, control: Waive, run: Run) -> ControlOutcome:
+    finding, verdict, outcomes = _finding(
+        claim, control.assumption, _control_instances(claim, control, run), run
+    )
+    return ControlOutcome(
+        claim=claim.id, name=control.name, type="Waive", verdict=verdict, waived_verdict=verdict,
+        as_expected=verdict is not Verdict.ERROR, expected=_EXPECTED[Waive], reason=finding, finding=finding,
+        waived=tuple(sorted(waived_with(claim, [control.assumption]))),
+        instances=tuple(replace(o, series=None) for o in outcomes),
+    )
+
+
+def _sentence(raised: Exception) -> str:
+    return f"{type(raised).__name__}: {raised}"
+
+
+_EVALUATE: dict[type, Any] = {Plant: _planted, Mend: _planted, Break: _broken, Waive: _waived}
+_EXPECTED = {
+    Plant: "FAIL",
+    Mend: "PASS",
+    Break: "VACUOUS, and FAIL with the assumption waived",
+    Waive: "a finding",
+}
