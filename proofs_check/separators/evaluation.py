@@ -1,0 +1,219 @@
+"""The two-sided bound of a candidate separator, recomputed from the data: the only evidence we accept."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from marginlab.proofs_check.separators import double_double as dd
+from marginlab.proofs_check.separators.scaled import ScaledProblem
+from marginlab.proofs_check.separators.solution import (
+    MaxMargin,
+    NonSeparability,
+    NotSeparable,
+    OracleFailed,
+    Residuals,
+)
+from marginlab.theory.validation import Float, Int
+
+UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
+
+# Relative gap asked for by default where the data are well conditioned: thousands of units in the last
+# place, so a correct answer is never refused, and three digits below the 1e-9 of interior-point solvers.
+TARGET_GAP = 1e-12
+
+
+def default_tolerance(hull_distance: float, *, target: float = TARGET_GAP) -> float:
+    """Largest accepted gap: `target`, or what rounding W to float64 costs where that is more.
+
+    Rounding W moves <W, x_i> by at most u ||W|| for rows of norm at most 1. Asking for slack u ||W|| in every
+    supporting row lengthens W by sum_i y_i u ||W|| / ||sum_i y_i x_i|| = u ||W|| / delta at first order, where
+    delta = ||sum y_i x_i|| / sum y_i is the distance from the origin to the hull of the scaled rows. Four
+    of these units cover the rounding of W, of its scaling to margin 1 and of the bounds.
+
+    Parameters
+    ----------
+    hull_distance : float
+        delta, in (0, 1].
+    target : float
+        Gap asked for at delta = 1.
+    """
+    return target + 4 * UNIT_ROUNDOFF / hull_distance
+
+
+def no_separator_below() -> float:
+    """Hull distance under which float64 weights show that the rows are not separable: 4 u.
+
+    Rounding the weights of an exact combination sum p_i x_i = 0, ||x_i|| <= 1, to float64 leaves up to
+    u sum p_i = u, normalising them as much again; the sum itself is formed in double-double.
+    """
+    return 4 * UNIT_ROUNDOFF
+
+
+def _norm_rounding(shape: tuple[int, ...], norm: str) -> float:
+    """Relative rounding error of a computed margin or norm.
+
+    Frobenius norms and smallest margins come out of double-double arithmetic: one rounding each for the sum,
+    the root, the quotient and the power-of-two scaling. Singular values carry the backward error of the SVD,
+    p(m, n) u with p = 8 max(m, n) (LAPACK Users' Guide, section 4.9, with room to spare), relative to the
+    largest one; the nuclear norm sums min(m, n) of them.
+    """
+    if norm == "frobenius":
+        return 8 * UNIT_ROUNDOFF
+    return (8 + 8 * max(shape) * min(shape)) * UNIT_ROUNDOFF
+
+
+def _norm(a: dd.DoubleDouble, norm: str) -> float:
+    if norm == "frobenius":
+        return dd.norm(a)
+    singular = np.linalg.svd(a[0] + a[1], compute_uv=False)
+    return float(singular.sum() if norm == "nuclear" else singular[0])
+
+
+DUAL_NORM = {"frobenius": "frobenius", "nuclear": "spectral"}
+
+
+def hull_distance(problem: ScaledProblem, y: Float) -> float:
+    """||sum y_i x_i|| / sum y_i for weights y >= 0 of the scaled rows, in double-double."""
+    rows = np.flatnonzero(y)
+    if len(rows) == 0:
+        return float("inf")
+    weights = y[rows]
+    return dd.norm(problem.combine_dd((weights, np.zeros_like(weights)), rows)) / math.fsum(weights)
+
+
+def smallest_margin(problem: ScaledProblem, w: Float) -> tuple[float, Float, float]:
+    """(min_i <w, x_i> / beta_i, all float64 margins <w, x_i>, their error bound).
+
+    Float64 margins carry an error of at most (D + 2) u ||w|| (rows of norm at most 1); every row that could
+    be the smallest within that error is formed again in double-double.
+    """
+    margins = problem.margins(w)
+    error = (problem.dimension + 2) * UNIT_ROUNDOFF * float(np.linalg.norm(w))
+    least = float(((margins + error) / problem.beta).min())
+    rows = np.flatnonzero((margins - error) / problem.beta <= least)
+    high, low = problem.margins_dd((w, np.zeros_like(w)), rows)
+    return float(((high + low) / problem.beta[rows]).min()), margins, error
+
+
+def max_margin_of(
+    problem: ScaledProblem, w: Float, y: Float, *, oracle: str, norm: str = "frobenius", iterations: int = 0
+) -> MaxMargin | None:
+    """The result for a separator w and weights y >= 0 of the scaled rows, with bounds from the data alone.
+
+    Returns None if w has a margin that is not positive or y is zero: there is then no two-sided bound.
+    """
+    y = np.maximum(y, 0.0)
+    if not (np.isfinite(w).all() and np.isfinite(y).all() and y.any() and w.any()):
+        return None
+    w = w / np.abs(w).max()
+    least, _, _ = smallest_margin(problem, w)
+    if least <= 0:
+        return None
+    w = w / least  # rounds again: everything below is recomputed from this w
+    least, margins, _ = smallest_margin(problem, w)
+    shape = problem.shape
+    length = _norm((w, np.zeros_like(w)), norm)
+    lower = least / (problem.scale * length)
+    W = problem.scale * w
+    # sum dual_i z_i = sum (dual_i / beta_i) x_i / scale, and sum dual = ||W||^2.
+    share = y * problem.beta
+    dual = share * ((problem.scale * length) ** 2 / share.sum())
+    rows = np.flatnonzero(dual)
+    weights = dual[rows] / problem.beta[rows]
+    combination = problem.combine_dd((weights, np.zeros_like(weights)), rows)
+    total = math.fsum(dual[rows])
+    upper = _norm(combination, DUAL_NORM[norm]) / (problem.scale * total)
+    rounding = _norm_rounding(shape, norm)
+    lower, upper = lower * (1 - rounding), upper * (1 + rounding)
+    gap = (upper - lower) / upper
+    return MaxMargin(
+        W=W,
+        dual=dual,
+        margin_lower=lower,
+        margin_upper=upper,
+        gap=gap,
+        active=rows,
+        residuals=_residuals(problem, w, margins, dual, combination, gap, length, norm),
+        oracle=oracle,
+        norm=norm,
+        iterations=iterations,
+    )
+
+
+def _residuals(
+    problem: ScaledProblem,
+    w: Float,
+    margins: Float,
+    dual: Float,
+    combination: dd.DoubleDouble,
+    gap: float,
+    length: float,
+    norm: str,
+) -> Residuals:
+    excess = margins / problem.beta - 1.0  # <W, z_i> - 1
+    total = float(dual.sum())
+    if norm == "frobenius":
+        # combination / scale = sum dual_i z_i, in units of W = scale * w.
+        pulled = (combination[0] + combination[1]) / problem.scale**2
+        mismatch = float(np.linalg.norm(w - pulled) / np.linalg.norm(w))
+    else:
+        # <W, sum dual_i z_i> = ||W|| ||sum dual_i z_i||_* at the optimum (alignment of a dual pair).
+        inner = float(np.sum(w * (combination[0] + combination[1])))
+        mismatch = 1.0 - inner / (length * _norm(combination, DUAL_NORM[norm]))
+    # By strong convexity the exact separator lies within sqrt(2 gap) ||W||, so a row whose margin is nearer
+    # to 1 than that may support it: its weight counts in the strict-complementarity margin.
+    reach = np.sqrt(2.0 * max(gap, 0.0)) * float(np.linalg.norm(w)) / problem.beta
+    supporting = (excess <= reach) | (dual > 0)
+    return Residuals(
+        primal=max(0.0, -float(excess.min())),
+        dual=mismatch,
+        complementarity=float((dual * np.maximum(excess, 0.0)).max() / total),
+        strict=float(dual[supporting].min() / dual.max()),
+    )
+
+
+def not_separable(problem: ScaledProblem, y: Float, *, detail: str = "") -> NotSeparable:
+    """The exception for weights y >= 0 of the scaled rows whose combination vanishes to rounding."""
+    share = y * problem.beta
+    weights = share / share.sum()
+    rows = np.flatnonzero(weights)
+    high, low = problem.combine_dd((weights[rows] / problem.beta[rows], np.zeros(len(rows))), rows)
+    residual = dd.norm((high, low)) / float(
+        (problem.norms / problem.beta).max()
+    )  # z_i = x_i / (beta_i scale)
+    distance = hull_distance(problem, y)
+    return NotSeparable(
+        f"the constraints are not separable: {len(rows)} rows, scaled to unit norm, have a convex combination "
+        f"of norm {distance:.1e}, so no W has a relative margin above that.{detail}",
+        NonSeparability(weights=weights, residual=residual),
+    )
+
+
+def accepted(
+    solution: MaxMargin, problem: ScaledProblem, tolerance: float | None, target: float
+) -> MaxMargin:
+    """`solution` if its recomputed gap is within tolerance.
+
+    Raises
+    ------
+    OracleFailed
+        The gap is larger.
+    """
+    if tolerance is None:
+        distance = hull_distance(problem, solution.dual / problem.beta)
+        tolerance = default_tolerance(distance, target=target)
+    if not solution.gap <= tolerance:
+        raise OracleFailed(
+            f"oracle {solution.oracle} reached a gap of {solution.gap:.2e}, recomputed from the data, "
+            f"where at most {tolerance:.2e} is accepted."
+        )
+    return solution
+
+
+def supporting_rows(problem: ScaledProblem, w: Float, reach: float) -> Int:
+    """Rows whose margin is within `reach` (relative) of the smallest."""
+    relative = problem.margins(w) / problem.beta
+    least = float(relative.min())
+    return np.flatnonzero(relative <= least + reach * abs(least))

@@ -1,0 +1,27 @@
+"""Oracle `nnls`: least-distance programming by SciPy's non-negative least squares, on all rows at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marginlab.proofs_check.separators.dense_qp import coordinates, nonnegative_weights
+from marginlab.proofs_check.separators.evaluation import hull_distance, no_separator_below, not_separable
+from marginlab.proofs_check.separators.scaled import ScaledProblem
+from marginlab.proofs_check.separators.solution import MaxMargin, OracleFailed
+from marginlab.proofs_check.separators.working_set import finished
+
+
+def nonnegative_least_squares(problem: ScaledProblem) -> MaxMargin:
+    """Max-margin separator by Lawson and Hanson's least-distance programming.
+
+    Raises
+    ------
+    NotSeparable, OracleFailed
+    """
+    rows = np.arange(len(problem))
+    y = nonnegative_weights(coordinates(problem, rows), problem.beta)
+    if not y.any():
+        raise OracleFailed("oracle nnls returned no weights.")
+    if hull_distance(problem, y) <= no_separator_below():
+        raise not_separable(problem, y)
+    return finished(problem, np.flatnonzero(y), y, oracle="nnls", iterations=0)
