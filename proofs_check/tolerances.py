@@ -55,7 +55,8 @@ def truncated(limit: ArrayLike, rival: ArrayLike, *, share: float = 0.1) -> Inte
     if not 0 < share < 0.5:
         raise ValueError(f"a share between 0 and 1/2 tells the limit from its rival, got {share}.")
     return Interval.around(
-        centre, share * np.abs(other - centre),
+        centre,
+        share * np.abs(other - centre),
         f"truncation: within {share:.0%} of the distance to the rival constant",
     )
 

@@ -1,1 +1,1 @@
-"""."""
+"""Gradient descent on the objects of the papers: engines, trajectories, stored results."""

@@ -42,7 +42,9 @@ class ResultStore:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise InvalidInput(f"a result store needs a folder, got {str(folder)!r}: {error.strerror}.") from None
+                raise InvalidInput(
+                    f"a result store needs a folder, got {str(folder)!r}: {error.strerror}."
+                ) from None
 
     def key(self, compute: Callable[..., Arrays], config: Mapping[str, Any], seed: int | None) -> str:
         """Hash of the function, its source with all that it imports, the configuration and the seed."""
@@ -53,7 +55,10 @@ class ResultStore:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def recall(
-        self, compute: Callable[[Mapping[str, Any], int | None], Arrays], config: Mapping[str, Any], seed: int | None
+        self,
+        compute: Callable[[Mapping[str, Any], int | None], Arrays],
+        config: Mapping[str, Any],
+        seed: int | None,
     ) -> Arrays:
         """``compute(config, seed)``, from memory or disk where it was computed by the same code before.
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from marginlab.proofs_check.engine.claim import Tier
 from marginlab.proofs_check.engine.streams import config_hash, stream
-from marginlab.theory.errors import InvalidInput
-from marginlab.theory.validation import count
+from marginlab.theory.validation import count, one_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +34,7 @@ class RunConfig:
     Raises
     ------
     InvalidInput
-        Not a tier, or a number of seeds below 1.
+        A number of seeds below 1, or a negative root.
     """
 
     tier: Tier = Tier.QUICK
@@ -43,13 +42,20 @@ class RunConfig:
     root_seed: int = 0
 
     def __post_init__(self) -> None:
-        try:
-            object.__setattr__(self, "tier", Tier(self.tier))
-        except ValueError:
-            raise InvalidInput(f"tier must be one of {', '.join(Tier)}; got {self.tier!r}.") from None
         if self.seeds is not None:
             count(self.seeds, "seeds")
         count(self.root_seed, "root_seed", least=0)
+
+    @classmethod
+    def parsed(cls, tier: str, seeds: int | None = None) -> RunConfig:
+        """From what a user typed.
+
+        Raises
+        ------
+        InvalidInput
+            Not a tier, or a number of seeds below 1.
+        """
+        return cls(tier=Tier(one_of(tier, "tier", tuple(Tier))), seeds=seeds)
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able form."""
@@ -90,7 +96,10 @@ class Run:
         return stream(self.config.root_seed, config, index)
 
     def recall(
-        self, compute: Callable[[Mapping[str, Any], int | None], Arrays], config: Mapping[str, Any], seed: int | None
+        self,
+        compute: Callable[[Mapping[str, Any], int | None], Arrays],
+        config: Mapping[str, Any],
+        seed: int | None,
     ) -> Arrays:
         """``compute(config, seed)``, computed once per run and kept in the store."""
         if self._store is None:

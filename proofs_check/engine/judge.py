@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,9 @@ def slopes(x: Float, y: Interval, window: tuple[float, float], *, log_log: bool)
     edges = np.unique([int(np.argmin(np.abs(u - e))) for e in np.linspace(u[0], u[-1], PIECES + 1)])
     left, right = edges[:-1], edges[1:]
     length = u[right] - u[left]
-    return Interval((lo[right] - hi[left]) / length, (hi[right] - lo[left]) / length, y.rule), x[inside][edges]
+    return Interval((lo[right] - hi[left]) / length, (hi[right] - lo[left]) / length, y.rule), x[inside][
+        edges
+    ]
 
 
 def _sample_interval(sample: Sample, level: float | None) -> Interval:
@@ -109,7 +112,7 @@ def _sample_interval(sample: Sample, level: float | None) -> Interval:
     return mean_interval(values, level)
 
 
-def _ends(interval: Interval, index: tuple[int, ...]) -> tuple[float, float]:
+def _ends(interval: Interval, index: Any) -> tuple[float, float]:
     return float(interval.lo[index]), float(interval.hi[index])
 
 
@@ -166,17 +169,13 @@ def _identity(claim: Claim, measured: Interval, predicted: Interval) -> Judgemen
 def _upper(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:
     del claim
     measured, predicted = _broadcast(measured, predicted)
-    return _worst(
-        measured, predicted, measured.hi - predicted.lo, measured.lo - predicted.hi, "upper bound"
-    )
+    return _worst(measured, predicted, measured.hi - predicted.lo, measured.lo - predicted.hi, "upper bound")
 
 
 def _lower(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:
     del claim
     measured, predicted = _broadcast(measured, predicted)
-    return _worst(
-        measured, predicted, predicted.hi - measured.lo, predicted.lo - measured.hi, "lower bound"
-    )
+    return _worst(measured, predicted, predicted.hi - measured.lo, predicted.lo - measured.hi, "lower bound")
 
 
 def _tight(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:
@@ -195,7 +194,8 @@ def _tight(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:
             Verdict.FAIL,
             f"the bound holds but is not attained: at best measured {_show(_ends(wide, index))} "
             f"below {_show(_ends(limits, index))}",
-            _ends(wide, index), _ends(limits, index),
+            _ends(wide, index),
+            _ends(limits, index),
         )
     # Attained means touching, so the enclosures straddle the bound there, and only there.
     over = wide.lo - limits.hi
@@ -204,7 +204,8 @@ def _tight(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:
     return Judgement(
         Verdict.PASS,
         f"attained: measured {_show(_ends(wide, index))}, bound {_show(_ends(limits, index))}",
-        _ends(wide, index), _ends(limits, index),
+        _ends(wide, index),
+        _ends(limits, index),
     )
 
 
@@ -230,7 +231,8 @@ def _rate(claim: Claim, measured: Curve, predicted: Interval) -> Judgement:
     observed = float(pieces.lo.min()), float(pieces.hi.max())
     each = ", ".join(f"{m:.5g}" for m in pieces.mid)
     return _within(
-        observed, _ends(predicted, ()),
+        observed,
+        _ends(predicted, ()),
         f"slopes over {len(pieces.lo)} pieces of [{edges[0]:.5g}, {edges[-1]:.5g}]: {each}; "
         f"predicted {_show(_ends(predicted, ()))}",
     )
@@ -251,7 +253,8 @@ def _limit(claim: Claim, measured: Curve, predicted: Interval) -> Judgement:
         return Judgement(
             Verdict.INCONCLUSIVE,
             f"inside the band but moving away from the limit: off by {off[0]:.3g}, then {off[-1]:.3g}",
-            observed, expected,
+            observed,
+            expected,
         )
     return verdict
 
@@ -292,7 +295,8 @@ def _direction(claim: Claim, measured: Approach, predicted: Interval) -> Judgeme
     last = _ends(measured.one_minus_cos, (int(np.flatnonzero(inside)[-1]),))
     each = ", ".join(f"{-m:.3g}" for m in pieces.mid)
     return _within(
-        observed, expected,
+        observed,
+        expected,
         f"1 - cos ends in {_show(last)} and decays with the norm to the powers {each} on the pieces of the "
         f"window; at least {expected[0]:.3g} is required",
     )
@@ -305,7 +309,7 @@ def _ordering(claim: Claim, measured: Ranking, predicted: tuple[str, ...]) -> Ju
         raise InvalidInput(f"the ranking lacks {sorted(missing)}.")
     values = [(name, _ends(measured.values[name], ())) for name in predicted]
     text = " < ".join(f"{name} {_show(ends)}" for name, ends in values)
-    pairs = list(zip(values, values[1:], strict=False))
+    pairs = list(pairwise(values))
     if any(low[0] >= high[1] for (_, low), (_, high) in pairs):
         return Judgement(Verdict.FAIL, f"not in order: {text}")
     if all(low[1] < high[0] for (_, low), (_, high) in pairs):
@@ -321,15 +325,23 @@ def _emergence(claim: Claim, measured: Curve, predicted: Emergence) -> Judgement
     above = np.flatnonzero(y.lo > predicted.after)
     text = f"{measured.y_name} from {_show(start)} to {_show(end)}"
     if start[0] > predicted.before or end[1] < predicted.after:
-        return Judgement(Verdict.FAIL, f"{text}; predicted below {predicted.before}, then above "
-                         f"{predicted.after}", end, (predicted.after, np.inf))
+        return Judgement(
+            Verdict.FAIL,
+            f"{text}; predicted below {predicted.before}, then above {predicted.after}",
+            end,
+            (predicted.after, np.inf),
+        )
     if start[1] > predicted.before or not len(above) or end[0] < predicted.after:
         return Judgement(Verdict.INCONCLUSIVE, f"{text}: the interval straddles the bound")
     crossing = float(measured.x[above[0]])
     text += f", crossing {predicted.after} at {measured.x_name} {crossing:g}"
     inside = predicted.window[0] <= crossing <= predicted.window[1]
-    return Judgement(Verdict.PASS if inside else Verdict.FAIL, f"{text}; window {predicted.window}",
-                     (crossing, crossing), predicted.window)
+    return Judgement(
+        Verdict.PASS if inside else Verdict.FAIL,
+        f"{text}; window {predicted.window}",
+        (crossing, crossing),
+        predicted.window,
+    )
 
 
 def _estimate(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:

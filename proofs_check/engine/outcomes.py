@@ -69,6 +69,7 @@ class ControlOutcome:
     instances: tuple[InstanceOutcome, ...] = ()
     finding: str = ""
     error: str = ""
+    warnings: tuple[str, ...] = ()
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -88,6 +89,7 @@ class ClaimOutcome:
     instances: tuple[InstanceOutcome, ...] = ()
     findings: tuple[str, ...] = ()
     error: str = ""
+    warnings: tuple[str, ...] = ()
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:

@@ -35,7 +35,9 @@ class Registry:
         try:
             order = list(TopologicalSorter(graph).static_order())
         except CycleError as error:
-            raise InvalidInput(f"claims depend on each other in a circle: {' -> '.join(error.args[1])}.") from None
+            raise InvalidInput(
+                f"claims depend on each other in a circle: {' -> '.join(error.args[1])}."
+            ) from None
         self._claims = {i: by_id[i] for i in order}
 
     def __iter__(self) -> Iterator[Claim]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -40,18 +42,27 @@ def evaluate_claim(claim: Claim, run: Run) -> ClaimOutcome:
     traceback, so that nothing computed before is lost.
     """
     started = time.perf_counter()
+    caught: list[str] = []
     try:
-        instances = _own_instances(claim, run)
-        outcomes = [_judged(claim, i, claim.constants, frozenset(), run) for i in instances]
-        verdict, reason = _overall(claim, outcomes)
-        findings = _waiver_findings(claim, instances, outcomes, run)
+        with _recorded_warnings(caught):
+            instances = _own_instances(claim, run)
+            outcomes = [_judged(claim, i, claim.constants, frozenset(), run) for i in instances]
+            verdict, reason = _overall(claim, outcomes)
+            findings = _waiver_findings(claim, instances, outcomes, run)
         error = ""
     except Exception as raised:
         outcomes, findings = [], []
         verdict, reason, error = Verdict.ERROR, _sentence(raised), traceback.format_exc()
     return ClaimOutcome(
-        claim=claim.id, verdict=verdict, as_expected=verdict is claim.expect, expected=claim.expect,
-        reason=reason, instances=tuple(outcomes), findings=tuple(findings), error=error,
+        claim=claim.id,
+        verdict=verdict,
+        as_expected=verdict is claim.expect,
+        expected=claim.expect,
+        reason=reason,
+        instances=tuple(outcomes),
+        findings=tuple(findings),
+        error=error,
+        warnings=tuple(caught),
         seconds=time.perf_counter() - started,
     )
 
@@ -59,15 +70,34 @@ def evaluate_claim(claim: Claim, run: Run) -> ClaimOutcome:
 def evaluate_control(claim: Claim, control: Control, run: Run) -> ControlOutcome:
     """Run one control of a claim through the claim's own predict, measure and judgement."""
     started = time.perf_counter()
+    caught: list[str] = []
     try:
-        outcome = _EVALUATE[type(control)](claim, control, run)
+        with _recorded_warnings(caught):
+            outcome = _EVALUATE[type(control)](claim, control, run)
     except Exception as raised:
         outcome = ControlOutcome(
-            claim=claim.id, name=control.name, type=type(control).__name__, verdict=Verdict.ERROR,
-            as_expected=False, expected=_EXPECTED[type(control)], reason=_sentence(raised),
+            claim=claim.id,
+            name=control.name,
+            type=type(control).__name__,
+            verdict=Verdict.ERROR,
+            as_expected=False,
+            expected=_EXPECTED[type(control)],
+            reason=_sentence(raised),
             error=traceback.format_exc(),
         )
-    return replace(outcome, seconds=time.perf_counter() - started)
+    return replace(outcome, warnings=tuple(caught), seconds=time.perf_counter() - started)
+
+
+@contextmanager
+def _recorded_warnings(into: list[str]) -> Iterator[None]:
+    """Keep warnings for the report: the same numbers whatever filters the caller has set."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        finally:
+            texts = [f"{w.category.__name__}: {w.message}" for w in caught]
+            into.extend(dict.fromkeys(texts))
 
 
 def _own_instances(claim: Claim, run: Run) -> list[Instance]:
@@ -78,7 +108,8 @@ def _own_instances(claim: Claim, run: Run) -> list[Instance]:
     if claim.evidence is Evidence.STATISTICAL:
         if len(instances) > claim.judgements:
             raise InvalidInput(
-                f"claim {claim.id!r} declares {claim.judgements} statistical judgements and makes {len(instances)}."
+                f"claim {claim.id!r} declares {claim.judgements} statistical judgements "
+                f"and makes {len(instances)}."
             )
         if claim.unit == "seed" and len(run.seeds(LEAST_SEEDS)) < LEAST_SEEDS:
             raise InvalidInput(
@@ -120,8 +151,12 @@ def _judged(
     started = time.perf_counter()
     answers = _answers(claim, instance, run)
     blank = InstanceOutcome(
-        label=instance.label, seed=instance.seed, config=jsonable(dict(instance.config)),
-        verdict=Verdict.ERROR, reason="", waived=tuple(sorted(waived)),
+        label=instance.label,
+        seed=instance.seed,
+        config=jsonable(dict(instance.config)),
+        verdict=Verdict.ERROR,
+        reason="",
+        waived=tuple(sorted(waived)),
         assumptions={name: jsonable(asdict(answer)) for name, answer in answers.items()},
     )
     counted = {name: a for name, a in answers.items() if name not in waived}
@@ -132,7 +167,9 @@ def _judged(
         verdict = Verdict.VACUOUS if failed else Verdict.INCONCLUSIVE
         word = "does not hold" if failed else "cannot be decided"
         return replace(
-            blank, verdict=verdict, reason=f"assumption {name} {word}: {counted[name].witness}",
+            blank,
+            verdict=verdict,
+            reason=f"assumption {name} {word}: {counted[name].witness}",
             seconds=time.perf_counter() - started,
         )
     try:
@@ -140,7 +177,9 @@ def _judged(
         predicted = claim.predict(instance, constants)
     except CannotForm as reason:
         return replace(
-            blank, verdict=Verdict.FAIL, reason=f"the predicted object cannot be formed: {reason}",
+            blank,
+            verdict=Verdict.FAIL,
+            reason=f"the predicted object cannot be formed: {reason}",
             seconds=time.perf_counter() - started,
         )
     result = judge(claim, measured, predicted, run.level if claim.judgements else None)
@@ -148,9 +187,15 @@ def _judged(
     if claim.series is not None:
         series = jsonable(run.once(("series", claim.id, id(instance)), lambda: dict(claim.series(instance))))  # type: ignore[misc]
     return replace(
-        blank, verdict=result.verdict, reason=result.reason, observed=result.observed,
-        expected=result.expected, measured=jsonable(summary(measured)), predicted=jsonable(summary(predicted)),
-        series=series, seconds=time.perf_counter() - started,
+        blank,
+        verdict=result.verdict,
+        reason=result.reason,
+        observed=result.observed,
+        expected=result.expected,
+        measured=jsonable(summary(measured)),
+        predicted=jsonable(summary(predicted)),
+        series=series,
+        seconds=time.perf_counter() - started,
     )
 
 
@@ -171,11 +216,18 @@ def _overall(claim: Claim, outcomes: list[InstanceOutcome]) -> tuple[Verdict, st
         return Verdict.INCONCLUSIVE, f"{text}; {judged_open[0].label}: {judged_open[0].reason}"
     if valid >= claim.min_valid * len(outcomes):
         return Verdict.PASS, text
+    few = f"{text}, fewer than {claim.min_valid:.0%} valid"
     if len(by_verdict[Verdict.VACUOUS]) + valid == len(outcomes):
         first = by_verdict[Verdict.VACUOUS][0]
-        return Verdict.VACUOUS, f"{text}, fewer than {claim.min_valid:.0%} valid; {first.label}: {first.reason}"
+        return (
+            Verdict.VACUOUS,
+            f"{few}; {first.label}: {first.reason}",
+        )
     first = by_verdict[Verdict.INCONCLUSIVE][0]
-    return Verdict.INCONCLUSIVE, f"{text}, fewer than {claim.min_valid:.0%} valid; {first.label}: {first.reason}"
+    return (
+        Verdict.INCONCLUSIVE,
+        f"{few}; {first.label}: {first.reason}",
+    )
 
 
 def _waiver_findings(
@@ -213,9 +265,15 @@ def _planted(claim: Claim, control: Plant | Mend, run: Run) -> ControlOutcome:
     verdict, reason = _overall(claim, outcomes)
     wanted = Verdict.PASS if isinstance(control, Mend) else Verdict.FAIL
     return ControlOutcome(
-        claim=claim.id, name=control.name, type=type(control).__name__, verdict=verdict,
-        as_expected=verdict is wanted, expected=_EXPECTED[type(control)], reason=reason,
-        constants=jsonable(dict(control.constants)), instances=tuple(replace(o, series=None) for o in outcomes),
+        claim=claim.id,
+        name=control.name,
+        type=type(control).__name__,
+        verdict=verdict,
+        as_expected=verdict is wanted,
+        expected=_EXPECTED[type(control)],
+        reason=reason,
+        constants=jsonable(dict(control.constants)),
+        instances=tuple(replace(o, series=None) for o in outcomes),
     )
 
 
@@ -236,10 +294,16 @@ def _broken(claim: Claim, control: Break, run: Run) -> ControlOutcome:
     kept = [o.label for o in plain if o.assumptions[control.assumption]["status"] != Status.FAILS]
     problem = f"{control.assumption} does not fail on {', '.join(kept)}; " if kept else ""
     return ControlOutcome(
-        claim=claim.id, name=control.name, type="Break", verdict=verdict, waived_verdict=waived_verdict,
+        claim=claim.id,
+        name=control.name,
+        type="Break",
+        verdict=verdict,
+        waived_verdict=waived_verdict,
         as_expected=verdict is Verdict.VACUOUS and waived_verdict is Verdict.FAIL and not kept,
-        expected=_EXPECTED[Break], reason=f"{problem}{reason}; waived, {waived_reason}",
-        waived=tuple(sorted(waived)), instances=tuple(outcomes),
+        expected=_EXPECTED[Break],
+        reason=f"{problem}{reason}; waived, {waived_reason}",
+        waived=tuple(sorted(waived)),
+        instances=tuple(outcomes),
     )
 
 
@@ -248,8 +312,15 @@ def _waived(claim: Claim, control: Waive, run: Run) -> ControlOutcome:
         claim, control.assumption, _control_instances(claim, control, run), run
     )
     return ControlOutcome(
-        claim=claim.id, name=control.name, type="Waive", verdict=verdict, waived_verdict=verdict,
-        as_expected=verdict is not Verdict.ERROR, expected=_EXPECTED[Waive], reason=finding, finding=finding,
+        claim=claim.id,
+        name=control.name,
+        type="Waive",
+        verdict=verdict,
+        waived_verdict=verdict,
+        as_expected=verdict is not Verdict.ERROR,
+        expected=_EXPECTED[Waive],
+        reason=finding,
+        finding=finding,
         waived=tuple(sorted(waived_with(claim, [control.assumption]))),
         instances=tuple(replace(o, series=None) for o in outcomes),
     )

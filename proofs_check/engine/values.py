@@ -99,7 +99,9 @@ class Curve:
     def __post_init__(self) -> None:
         x = np.asarray(self.x, dtype=np.float64)
         if x.ndim != 1 or len(x) < 2 or x.shape != self.y.shape:
-            raise InvalidInput(f"a curve needs x and y of one shape (R >= 2,), got {x.shape}, {self.y.shape}.")
+            raise InvalidInput(
+                f"a curve needs x and y of one shape (R >= 2,), got {x.shape}, {self.y.shape}."
+            )
         if not (np.isfinite(x).all() and (np.diff(x) > 0).all()):
             raise InvalidInput(f"a curve's {self.x_name} must be finite and strictly increasing.")
         if self.log_log and not (x[0] > 0 and (self.y.hi > 0).all()):
@@ -180,20 +182,35 @@ def summary(value: Any) -> dict[str, Any]:
         if value.lo.size == 1:
             return {"lo": float(value.lo.ravel()[0]), "hi": float(value.hi.ravel()[0]), "rule": value.rule}
         return {
-            "shape": list(value.shape), "lo": float(value.lo.min()), "hi": float(value.hi.max()),
+            "shape": list(value.shape),
+            "lo": float(value.lo.min()),
+            "hi": float(value.hi.max()),
             "rule": value.rule,
         }
     if isinstance(value, Curve):
         last = {"lo": float(value.y.lo[-1]), "hi": float(value.y.hi[-1])}
-        return {"curve": value.y_name, "against": value.x_name, "points": len(value.x), "last": last,
-                "rule": value.y.rule}
+        return {
+            "curve": value.y_name,
+            "against": value.x_name,
+            "points": len(value.x),
+            "last": last,
+            "rule": value.y.rule,
+        }
     if isinstance(value, Approach):
         one_minus = value.one_minus_cos
-        return {"approach": "1 - cos", "points": len(value.norm), "rule": one_minus.rule,
-                "last": {"lo": float(one_minus.lo[-1]), "hi": float(one_minus.hi[-1])}}
+        return {
+            "approach": "1 - cos",
+            "points": len(value.norm),
+            "rule": one_minus.rule,
+            "last": {"lo": float(one_minus.lo[-1]), "hi": float(one_minus.hi[-1])},
+        }
     if isinstance(value, Sample):
-        return {"sample": value.law, "n": len(value.values), "unit": value.unit,
-                "mean": float(np.mean(value.values)) if len(value.values) else None}
+        return {
+            "sample": value.law,
+            "n": len(value.values),
+            "unit": value.unit,
+            "mean": float(np.mean(value.values)) if len(value.values) else None,
+        }
     if isinstance(value, Ranking):
         return {"ranking": {name: summary(v) for name, v in value.values.items()}}
     if isinstance(value, Emergence):

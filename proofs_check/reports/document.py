@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from marginlab.proofs_check.engine.claim import Assumption, Claim
+from marginlab.proofs_check.engine.claim import Claim, Tier
 from marginlab.proofs_check.engine.context import ERROR_LEVEL, RunConfig
 from marginlab.proofs_check.engine.outcomes import ClaimOutcome, ControlOutcome, jsonable
 from marginlab.proofs_check.engine.registry import Registry
@@ -15,11 +15,61 @@ from marginlab.proofs_check.engine.registry import Registry
 SCHEMA, SCHEMA_VERSION = "marginlab-report", 1
 
 
+def claim_document(claim: Claim) -> dict[str, Any]:
+    """What is known of a claim before it runs."""
+    return jsonable(
+        {
+            "id": claim.id,
+            "title": claim.title,
+            "family": claim.family,
+            "paper": claim.paper,
+            "where": claim.where,
+            "source": claim.source,
+            "kind": claim.kind,
+            "evidence": claim.evidence,
+            "statement": claim.statement,
+            "constants": dict(claim.constants),
+            "min_tier": claim.min_tier,
+            "expect": claim.expect,
+            "erratum": claim.erratum,
+            "depends_on": claim.depends_on,
+            "assumes": [
+                {"name": a.name, "statement": a.statement, "implies": a.implies} for a in claim.assumes
+            ],
+            "window": claim.window,
+            "min_valid": claim.min_valid,
+            "unit": claim.unit,
+            "judgements": claim.judgements,
+            "group": claim.group,
+            "figure": claim.figure,
+            "notes": claim.notes,
+            "controls": [c.name for c in claim.controls],
+        }
+    )
+
+
+def registry_document(registry: Registry, selected: Sequence[Claim]) -> dict[str, Any]:
+    """What a report needs to know of the registry, as plain data that crosses processes.
+
+    Parameters
+    ----------
+    registry : Registry
+        All claims that exist in this run.
+    selected : sequence of Claim
+        Those that the run's tier and the user's selection leave; the others are listed as not selected.
+    """
+    chosen = {c.id for c in selected}
+    return {
+        "claims": [claim_document(c) for c in registry],
+        "selected": [c.id for c in registry if c.id in chosen],
+        "judgements": sum(c.judgements for c in registry),
+        "level": registry.level,
+    }
+
+
 def report_document(
     *,
-    registry: Registry,
-    selected: Sequence[Claim],
-    not_selected: Sequence[Claim],
+    registry: Mapping[str, Any],
     outcomes: Mapping[str, Mapping[str, Any]],
     controls: Mapping[tuple[str, str], Mapping[str, Any]],
     config: RunConfig,
@@ -34,10 +84,7 @@ def report_document(
 
     Parameters
     ----------
-    registry : Registry
-        All claims that exist in this run, selected or not.
-    selected, not_selected : sequences of Claim
-        Those that ran, and those above the tier.
+    registry : result of `registry_document`
     outcomes : mapping of claim id to ``ClaimOutcome.to_json()``
     controls : mapping of (claim id, control name) to ``ControlOutcome.to_json()``
         Whatever ran; a claim or control without an outcome is reported as not run.
@@ -45,13 +92,14 @@ def report_document(
     from marginlab.proofs_check.bibliography import bibliography
     from marginlab.proofs_check.inventory import inventory_document
 
+    chosen = set(registry["selected"])
     claims = [
-        _claim_document(c, outcomes.get(c.id), {n: controls[i, n] for i, n in controls if i == c.id})
-        for c in selected
+        _with_outcomes(c, outcomes.get(c["id"]), controls) for c in registry["claims"] if c["id"] in chosen
     ]
     as_expected = {c["id"]: c["as_expected"] for c in claims}
     for claim in claims:
         claim["rests_on"] = [i for i in claim["depends_on"] if not as_expected.get(i, False)]
+    left = [c for c in registry["claims"] if c["id"] not in chosen]
     document = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
@@ -65,17 +113,21 @@ def report_document(
             "seconds": seconds,
             "store": store,
             "error_level": ERROR_LEVEL,
-            "judgements": sum(c.judgements for c in registry),
-            "level": registry.level,
+            "judgements": registry["judgements"],
+            "level": registry["level"],
         },
         "environment": dict(environment),
-        "totals": _totals(claims, len(not_selected)),
+        "totals": _totals(claims, len(left)),
         "exit_code": exit_code(claims),
         "claims": claims,
         "not_selected": [
-            {"id": c.id, "title": c.title, "min_tier": str(c.min_tier),
-             "reason": f"needs tier {c.min_tier}, the run's is {config.tier}"}
-            for c in not_selected
+            {
+                "id": c["id"],
+                "title": c["title"],
+                "min_tier": c["min_tier"],
+                "reason": _why_not_selected(c, config),
+            }
+            for c in left
         ],
         "inventory": inventory_document(),
         "bibliography": bibliography(),
@@ -88,44 +140,28 @@ def exit_code(claims: Sequence[Mapping[str, Any]]) -> int:
     return 0 if claims and all(c["as_expected"] for c in claims) else 1
 
 
-def _claim_document(
-    claim: Claim, outcome: Mapping[str, Any] | None, controls: Mapping[str, Mapping[str, Any]]
+def _why_not_selected(claim: Mapping[str, Any], config: RunConfig) -> str:
+    if config.tier.includes(Tier(claim["min_tier"])):
+        return "left out by the selection"
+    return f"needs tier {claim['min_tier']}, the run's is {config.tier}"
+
+
+def _with_outcomes(
+    claim: Mapping[str, Any],
+    outcome: Mapping[str, Any] | None,
+    controls: Mapping[tuple[str, str], Mapping[str, Any]],
 ) -> dict[str, Any]:
-    ran = [controls[c.name] for c in claim.controls if c.name in controls]
+    names = claim["controls"]
+    ran = [controls[claim["id"], n] for n in names if (claim["id"], n) in controls]
     parts = [*([outcome] if outcome else []), *ran]
     return {
-        "id": claim.id,
-        "title": claim.title,
-        "family": claim.family,
-        "paper": claim.paper,
-        "where": claim.where,
-        "source": str(claim.source),
-        "kind": str(claim.kind),
-        "evidence": str(claim.evidence),
-        "statement": claim.statement,
-        "constants": jsonable(dict(claim.constants)),
-        "min_tier": str(claim.min_tier),
-        "expect": str(claim.expect),
-        "erratum": claim.erratum,
-        "depends_on": list(claim.depends_on),
-        "assumes": [_assumption_document(a) for a in claim.assumes],
-        "window": claim.window,
-        "min_valid": claim.min_valid,
-        "unit": claim.unit,
-        "judgements": claim.judgements,
-        "group": claim.group,
-        "figure": claim.figure,
-        "notes": claim.notes,
+        **claim,
         "outcome": outcome,
         "controls": ran,
-        "controls_missing": [c.name for c in claim.controls if c.name not in controls],
+        "controls_missing": [n for n in names if (claim["id"], n) not in controls],
         "rests_on": [],
         "as_expected": bool(parts) and all(p["as_expected"] for p in parts),
     }
-
-
-def _assumption_document(assumption: Assumption) -> dict[str, Any]:
-    return {"name": assumption.name, "statement": assumption.statement, "implies": list(assumption.implies)}
 
 
 def _totals(claims: Sequence[Mapping[str, Any]], not_selected: int) -> dict[str, Any]:

@@ -1,1 +1,17 @@
-"""."""
+"""The command line."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command line; an error of ours becomes one sentence and exit code 2, without a traceback."""
+    import sys
+
+    from marginlab.cli.app import app
+    from marginlab.theory.errors import MarginlabError
+
+    try:
+        app()
+    except MarginlabError as error:
+        print(f"marginlab: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)

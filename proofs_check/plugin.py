@@ -1,0 +1,244 @@
+"""pytest plugin: a `Claim` that a test file imports becomes one test item, and one for each control.
+
+Nothing but pytest and the standard library is imported here; the engine is loaded once a claim is found.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from marginlab.proofs_check.engine.claim import Claim, Control
+    from marginlab.proofs_check.engine.context import Run, RunConfig
+
+_CLAIM_MODULE = "marginlab.proofs_check.engine.claim"
+_STATE = pytest.StashKey["_State"]()
+
+
+class _State:
+    """What the plugin knows in one process."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+        self.registry: dict[str, Any] | None = None
+        self.outcomes: dict[str, dict[str, Any]] = {}
+        self.controls: dict[tuple[str, str], dict[str, Any]] = {}
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self.clock = time.perf_counter()
+
+
+class UnexpectedVerdict(Exception):
+    """A claim or control did not come out as expected; the text says how."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("marginlab claims")
+    group.addoption("--claims-tier", default="quick", help="quick, full or paper (default: quick)")
+    group.addoption("--claims-seeds", type=int, default=None, help="number of seeds 0..n-1 per claim")
+    group.addoption("--claims-report", metavar="DIR", default=None, help="write the claims report to DIR")
+    group.addoption("--claims-store", metavar="DIR", default=None, help="keep results in DIR between runs")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "xdist_group(name): items that share a run stay in one worker")
+    config.stash[_STATE] = _State()
+
+
+def pytest_pycollect_makeitem(collector: Any, name: str, obj: Any) -> list[pytest.Item] | None:
+    module = sys.modules.get(_CLAIM_MODULE)
+    if module is None or not isinstance(obj, module.Claim):
+        return None
+    seen = collector.__dict__.setdefault("_marginlab_claims", set())
+    if obj.id in seen:
+        return []
+    seen.add(obj.id)
+    items: list[pytest.Item] = [ClaimItem.from_parent(collector, name=obj.id, claim=obj, control=None)]
+    items += [
+        ClaimItem.from_parent(collector, name=f"{obj.id}[{c.name}]", claim=obj, control=c)
+        for c in obj.controls
+    ]
+    return items
+
+
+class ClaimItem(pytest.Item):
+    """One claim, or one of its controls."""
+
+    def __init__(self, *, claim: Claim, control: Control | None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.claim = claim
+        self.control = control
+        self.found: dict[str, Any] | None = None
+        self.add_marker(pytest.mark.xdist_group(name=claim.group))
+
+    def runtest(self) -> None:
+        from marginlab.proofs_check.engine.environment import require_gradual_underflow
+        from marginlab.proofs_check.engine.runner import evaluate_claim, evaluate_control
+        from marginlab.simulations.threads import single_threaded
+
+        require_gradual_underflow()
+        run = self.config.stash[_STATE].run
+        assert run is not None  # made when the items were collected
+        with single_threaded():
+            if self.control is None:
+                outcome = evaluate_claim(self.claim, run)
+            else:
+                outcome = evaluate_control(self.claim, self.control, run)
+        self.found = outcome.to_json()
+        if not outcome.as_expected:
+            raise UnexpectedVerdict(
+                f"{outcome.verdict}, expected {outcome.expected}: {outcome.reason}"
+                + (f"\n{outcome.error}" if outcome.error else "")
+            )
+
+    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
+        if isinstance(excinfo.value, UnexpectedVerdict):
+            return f"{self.name}: {excinfo.value}"
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Any, int | None, str]:
+        return self.path, None, self.name
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    claim_items = [i for i in items if isinstance(i, ClaimItem)]
+    if not claim_items:
+        return
+    from marginlab.proofs_check.engine.context import Run
+    from marginlab.proofs_check.engine.registry import Registry
+    from marginlab.proofs_check.reports.document import registry_document
+    from marginlab.simulations.store import ResultStore
+    from marginlab.theory.errors import MarginlabError
+
+    try:
+        run_config = _run_config(config)
+        registry = Registry(_with_dependencies([i.claim for i in claim_items]))
+        selected, above = registry.split((i.claim for i in claim_items), run_config.tier)
+        store = ResultStore(config.getoption("--claims-store"))
+    except MarginlabError as error:
+        raise pytest.UsageError(str(error)) from None
+    state = config.stash[_STATE]
+    state.run = Run(run_config, store, registry.level)
+    state.registry = registry_document(registry, selected)
+    left_out = {c.id for c in above}
+    dropped = [i for i in claim_items if i.claim.id in left_out]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [i for i in items if i not in dropped]
+
+
+def _with_dependencies(claims: list[Claim]) -> list[Claim]:
+    """The collected claims, with marginlab's own where one of them is depended on from elsewhere."""
+    known = {c.id for c in claims}
+    if all(i in known for c in claims for i in c.depends_on):
+        return claims
+    import marginlab
+
+    return [*claims, *(c for c in marginlab.claims() if c.id not in known)]
+
+
+def _run_config(config: pytest.Config) -> RunConfig:
+    from marginlab.proofs_check.engine.context import RunConfig
+
+    return RunConfig.parsed(str(config.getoption("--claims-tier")), config.getoption("--claims-seeds"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    if isinstance(item, ClaimItem) and call.when == "call" and item.found is not None:
+        report.marginlab_outcome = item.found  # type: ignore[attr-defined]
+    return report  # type: ignore[return-value]
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+class _Collector:
+    """Gathers outcomes where the report is written: the only process, or the controller of the workers."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.state = config.stash[_STATE]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        found = getattr(report, "marginlab_outcome", None)
+        if found is None:
+            return
+        if "findings" in found:
+            self.state.outcomes[found["claim"]] = found
+        else:
+            self.state.controls[found["claim"], found["name"]] = found
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: Any) -> None:
+        sent = getattr(node, "workeroutput", {}).get("marginlab")
+        if sent and self.state.registry is None:
+            self.state.registry = sent
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if not _is_worker(session.config):
+        session.config.pluginmanager.register(_Collector(session.config), "marginlab-collector")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    config = session.config
+    state = config.stash[_STATE]
+    if _is_worker(config):
+        config.workeroutput["marginlab"] = state.registry  # type: ignore[attr-defined]
+
+
+def _document(config: pytest.Config, state: _State) -> dict[str, Any]:
+    from marginlab.proofs_check.engine.environment import environment
+    from marginlab.proofs_check.reports.document import report_document
+
+    assert state.registry is not None
+    ran = set(state.outcomes) | {claim for claim, _ in state.controls}
+    registry = {**state.registry, "selected": [i for i in state.registry["selected"] if i in ran]}
+    return report_document(
+        registry=registry,
+        outcomes=state.outcomes,
+        controls=state.controls,
+        config=_run_config(config),
+        environment=environment(),
+        started=state.started,
+        seconds=time.perf_counter() - state.clock,
+        jobs=getattr(config.option, "numprocesses", None) or 1,
+        store=config.getoption("--claims-store"),
+        selection=[word for word in (config.getoption("keyword"), config.getoption("markexpr")) if word],
+    )
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    state = config.stash[_STATE]
+    if state.registry is None or _is_worker(config):
+        return
+    document = _document(config, state)
+    totals = document["totals"]
+    terminalreporter.section("claims")
+    for claim in document["claims"]:
+        verdict = claim["outcome"]["verdict"] if claim["outcome"] else "not run"
+        mark = "as expected" if claim["as_expected"] else "UNEXPECTED"
+        controls = f"{sum(c['as_expected'] for c in claim['controls'])}/{len(claim['controls'])} controls"
+        rests = f", rests on {', '.join(claim['rests_on'])}" if claim["rests_on"] else ""
+        terminalreporter.line(f"{claim['id']}: {verdict}, {mark}, {controls}{rests}")
+    terminalreporter.line(
+        f"{totals['claims']} claims, {totals['unexpected']} unexpected, {totals['not_selected']} NOT SELECTED"
+    )
+    for claim in document["not_selected"]:
+        terminalreporter.line(f"NOT SELECTED {claim['id']}: {claim['reason']}")
+    folder = config.getoption("--claims-report")
+    if folder:
+        from marginlab.proofs_check.reports import figure_drawers, write_reports
+
+        for path in write_reports(document, folder, figure_drawers()):
+            terminalreporter.line(f"wrote {path}")

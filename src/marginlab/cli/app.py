@@ -1,0 +1,99 @@
+"""Commands and their options. What a command needs is imported inside it, so that ``--help`` is quick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="marginlab",
+    help="Theory about attention, checked by machine.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+Ids = Annotated[list[str] | None, typer.Argument(help="Claim ids or families; all by default.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import marginlab
+
+        typer.echo(f"marginlab {marginlab.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Theory about attention, checked by machine."""
+    del version  # acted upon by its callback
+
+
+@app.command()
+def check(
+    ids: Ids = None,
+    tier: Annotated[str, typer.Option(help="quick, full or paper.")] = "quick",
+    seeds: Annotated[
+        int | None, typer.Option(help="Number of seeds 0..n-1; each claim's own by default.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+    report: Annotated[Path | None, typer.Option(help="Folder for the report.")] = None,
+    store: Annotated[Path | None, typer.Option(help="Folder that keeps results between runs.")] = None,
+) -> None:
+    """Run claims with their controls; exit code 0 if and only if every verdict is the expected one."""
+    from marginlab.cli.check import check_claims
+
+    raise typer.Exit(check_claims(ids or [], tier=tier, seeds=seeds, jobs=jobs, report=report, store=store))
+
+
+@app.command("list")
+def list_claims(
+    ids: Ids = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """List the registered claims."""
+    from marginlab.cli.listing import claims_table, print_json
+
+    print_json(ids or []) if json else claims_table(ids or [])
+
+
+@app.command()
+def show(claim_id: Annotated[str, typer.Argument(metavar="ID")]) -> None:
+    """Show a claim: statement, source, assumptions, constants, controls."""
+    from marginlab.cli.listing import print_claim
+
+    print_claim(claim_id)
+
+
+@app.command()
+def graph(
+    svg: Annotated[Path | None, typer.Option(help="Write the drawing to this file instead.")] = None,
+) -> None:
+    """Draw which claims rest on which."""
+    from marginlab.cli.listing import print_graph
+
+    print_graph(svg)
+
+
+@app.command()
+def verify(certificates: Annotated[list[Path], typer.Argument(metavar="CERT.json...")]) -> None:
+    """Check certificate files with the independent verifier; exit code 1 if one is rejected."""
+    from marginlab.cli.verifying import verify_files
+
+    raise typer.Exit(verify_files(certificates))
+
+
+@app.command("warm-up")
+def warm_up() -> None:
+    """Compile the kernels once, so that later runs start at full speed."""
+    from marginlab.cli.check import compile_kernels
+
+    compile_kernels()
