@@ -67,12 +67,12 @@ class MatchCopyTask(Config):
 
     T: int
     d_in: int
-    d_out: int | None = None
+    d_out: int = None  # type: ignore[assignment]
     exact: bool = False
     c: float | None = None
     C: Matrix | None = None
     noise: float = 0.1
-    coordinate_std: float | None = None
+    coordinate_std: float = None  # type: ignore[assignment]
     copy: str = "gaussian"
     copy_seed: int = 0
 
@@ -107,12 +107,11 @@ class MatchCopyTask(Config):
     @classmethod
     def template(cls, *, T: int, d: int, coordinate_std: float | None = None) -> MatchCopyTask:
         """The noiseless template of eq. (6): exact match, exact copy, v = e_{t_0 + 1}."""
-        return cls(T=T, d_in=d, exact=True, noise=0.0, copy="identity", coordinate_std=coordinate_std)
+        return cls(T=T, d_in=d, exact=True, noise=0.0, copy="identity", coordinate_std=coordinate_std)  # type: ignore[arg-type]
 
     @property
     def token_std(self) -> float:
         """The paper's sigma_token, coordinate_std * sqrt(d_in)."""
-        assert self.coordinate_std is not None
         return self.coordinate_std * self.d_in**0.5
 
     @property
@@ -128,7 +127,6 @@ class MatchCopyTask(Config):
         if self.copy == "identity":
             return np.eye(self.d_in)
         rng = named_stream(np.random.SeedSequence(self.copy_seed), COPY_STREAM)
-        assert self.d_out is not None
         return rng.standard_normal((self.d_out, self.d_in))
 
 

@@ -1,0 +1,109 @@
+"""The reference: a textbook training loop, torch autograd, float64.
+
+Read this one to know what the other engines compute. Its limit is the softmax backward pass: see
+`marginlab.simulations._textbook`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from marginlab.simulations._textbook import (
+    cross_entropy_slip,
+    gradient_slip,
+    score_error,
+    squared_error_slip,
+)
+from marginlab.simulations.attention import Problem
+from marginlab.simulations.trajectory import TRUSTED, Descent
+from marginlab.theory.errors import InvalidInput
+from marginlab.theory.validation import Float
+
+
+class Attention:
+    """Scores, weights and losses of a problem as torch float64 tensors."""
+
+    def __init__(self, problem: Problem) -> None:
+        def tensor(array: Float) -> torch.Tensor:
+            return torch.tensor(array, dtype=torch.float64)
+
+        self.keys, self.queries = tensor(problem.keys), tensor(problem.queries)
+        self.values, self.targets = tensor(problem.values), tensor(problem.targets)
+        self.match = torch.tensor(problem.match, dtype=torch.int64)
+
+    def scores(self, W: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("itj,ij->it", self.keys, self.queries @ W.T)  # (n, K)
+
+    def residuals(self, scores: torch.Tensor) -> torch.Tensor:
+        outputs = torch.einsum("it,itj->ij", torch.softmax(scores, dim=-1), self.values)
+        return outputs - self.targets  # (n, d_v)
+
+    def loss(self, W: torch.Tensor, loss: str) -> torch.Tensor:
+        scores = self.scores(W)
+        if loss == "cross-entropy":
+            return cross_entropy(scores, self.match, reduction="sum")
+        return 0.5 * (self.residuals(scores) ** 2).sum()
+
+
+def gradient_autograd(model: Attention, W: torch.Tensor, loss: str) -> torch.Tensor:
+    """Gradient of the loss at W, shape (d, d)."""
+    W = W.detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(model.loss(W, loss), W)
+    return gradient
+
+
+def relative_error_autograd(
+    problem: Problem, model: Attention, W: torch.Tensor, gradient: torch.Tensor, loss: str
+) -> float:
+    """Bound on the relative error of `gradient_autograd` at W, inf if the gradient could be zero."""
+    n, K, d, d_v = problem.shape
+    scores = model.scores(W)
+    a = torch.softmax(scores, dim=-1).numpy()
+    rest = a.copy()
+    rest[np.arange(n), a.argmax(axis=1)] = 0.0
+    A = rest.sum(axis=1)
+    key_norm = np.linalg.norm(problem.keys, axis=2).max(axis=1)
+    query_norm = np.linalg.norm(problem.queries, axis=1)
+    e_s = score_error(d, key_norm, query_norm, float(torch.linalg.norm(W)))
+    if loss == "cross-entropy":
+        slip = cross_entropy_slip(A, e_s, K)
+        g = np.abs(a - np.eye(K)[problem.match])
+    else:
+        r = model.residuals(scores).numpy()
+        inner = np.einsum("itj,ij->it", problem.values, r)
+        g = np.abs(a * (inner - (a * inner).sum(axis=1, keepdims=True)))
+        selected = problem.values[np.arange(n), problem.match]
+        R = 2 * np.linalg.norm(problem.values - selected[:, None], axis=2).max(axis=1)
+        V = np.linalg.norm(problem.values, axis=2).max(axis=1) + np.linalg.norm(problem.targets, axis=1)
+        slip = squared_error_slip(A, np.linalg.norm(r, axis=1), R, V, e_s, K, d_v)
+    error = float(gradient_slip(slip, g.sum(axis=1), key_norm, query_norm, n, K).sum())
+    norm = float(torch.linalg.norm(gradient))
+    return error / (norm - error) if norm > error else np.inf
+
+
+def descend_autograd(problem: Problem, config: Descent, W0: Float) -> tuple[Float, Float, Float, int | None]:
+    """The textbook loop; returns (W, log ||gradient||, error bound, valid_until)."""
+    model = Attention(problem)
+    W = torch.tensor(W0, dtype=torch.float64)
+    recorded, log_norms, bounds = [], [], []
+    valid_until = None
+    for s in range(config.steps + 1):
+        gradient = gradient_autograd(model, W, config.loss)
+        norm = float(torch.linalg.norm(gradient))
+        if not np.isfinite(norm):
+            raise InvalidInput(f"the gradient must stay finite in float64, it is {norm} at step {s}.")
+        bound = relative_error_autograd(problem, model, W, gradient, config.loss)
+        if valid_until is None and not bound <= TRUSTED:
+            valid_until = s
+        if len(recorded) < len(config.record) and config.record[len(recorded)] == s:
+            recorded.append(W.numpy().copy())
+            log_norms.append(np.log(norm) if norm > 0 else -np.inf)
+            bounds.append(bound)
+        if config.rule == "gd":
+            W = W - config.step * gradient
+        elif norm > 0:
+            size = config.step if config.rule == "normalised" else config.step / np.sqrt(s + 1)
+            W = W - size * gradient / norm
+    return np.array(recorded), np.array(log_norms), np.array(bounds), valid_until
