@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from marginlab.simulations.descent import run as run
     from marginlab.simulations.descent import run_batch as run_batch
     from marginlab.simulations.descent import warm_up as warm_up
+    from marginlab.simulations.gradient import LogGradient as LogGradient
+    from marginlab.simulations.gradient import log_gradient as log_gradient
     from marginlab.simulations.threads import single_threaded as single_threaded
     from marginlab.simulations.trajectory import Descent as Descent
     from marginlab.simulations.trajectory import Trajectory as Trajectory
@@ -20,14 +22,14 @@ if TYPE_CHECKING:
 _HOME = {
     "Problem": "attention",
     "run": "descent",
+    "LogGradient": "gradient",
+    "log_gradient": "gradient",
     "run_batch": "descent",
     "warm_up": "descent",
     "single_threaded": "threads",
     "Descent": "trajectory",
     "Trajectory": "trajectory",
 }
-
-__all__ = sorted(_HOME)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
@@ -37,4 +39,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(_HOME)

@@ -17,7 +17,7 @@ from marginlab.simulations._textbook import (
     squared_error_slip,
 )
 from marginlab.simulations.attention import Problem
-from marginlab.simulations.trajectory import TRUSTED, Descent
+from marginlab.simulations.trajectory import TRUSTED, Descent, EngineOutput
 from marginlab.theory.errors import InvalidInput
 from marginlab.theory.validation import Float
 
@@ -83,11 +83,11 @@ def relative_error_autograd(
     return error / (norm - error) if norm > error else np.inf
 
 
-def descend_autograd(problem: Problem, config: Descent, W0: Float) -> tuple[Float, Float, Float, int | None]:
-    """The textbook loop; returns (W, log ||gradient||, error bound, valid_until)."""
+def descend_autograd(problem: Problem, config: Descent, W0: Float) -> EngineOutput:
+    """The textbook loop."""
     model = Attention(problem)
     W = torch.tensor(W0, dtype=torch.float64)
-    recorded, log_norms, bounds = [], [], []
+    recorded, log_norms, bounds, gradient = [], [], [], W
     valid_until = None
     for s in range(config.steps + 1):
         gradient = gradient_autograd(model, W, config.loss)
@@ -101,9 +101,12 @@ def descend_autograd(problem: Problem, config: Descent, W0: Float) -> tuple[Floa
             recorded.append(W.numpy().copy())
             log_norms.append(np.log(norm) if norm > 0 else -np.inf)
             bounds.append(bound)
+        if s == config.steps:
+            break
         if config.rule == "gd":
             W = W - config.step * gradient
         elif norm > 0:
             size = config.step if config.rule == "normalised" else config.step / np.sqrt(s + 1)
             W = W - size * gradient / norm
-    return np.array(recorded), np.array(log_norms), np.array(bounds), valid_until
+    arrays = np.array(recorded), np.array(log_norms), np.array(bounds)
+    return EngineOutput(*arrays, valid_until, gradient.numpy())

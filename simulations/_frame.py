@@ -1,4 +1,4 @@
-"""Compiled gradient of attention in margin-difference form, scaled by a frame so that nothing underflows.
+"""Compiled descent on attention: margin-difference form, scaled by a frame so that nothing underflows.
 
 Notation, for one sample with scores u_t = <k_t, W q>, attention a, pivot p = the key with the largest score:
 
@@ -10,8 +10,14 @@ of nearly equal numbers when attention saturates: the textbook form v_t - sum_s 
 the selected token as soon as its weight rounds to 1. Weights are carried as a_t = e^c b_t with max b_t = 1,
 hence pi = e^{2c} (...) when o = 0 and e^c (...) otherwise, and the whole gradient as e^M G.
 
-Loops run along the contiguous axis and never reduce along it where it matters for speed: LLVM then uses
-vector instructions without being allowed to reassociate, so that results are the same bit for bit everywhere.
+Coordinates: with at most d samples (``span``) W - W0 = sum_i Y_i q_i^T is carried through Y and X_i = W q_i,
+n^2 d multiplications a step; with more samples W itself, 2 n d^2.
+
+Loops run along the contiguous axis, and reduce along it only where that is cheap: LLVM then uses vector
+instructions without being allowed to reassociate, so that a result is the same bit for bit everywhere.
+
+Kernels that call each other share this file on purpose: numba's cache on disk knows only the file that a
+function stands in, and would go on serving a caller compiled with an old version of another file.
 """
 
 from __future__ import annotations
@@ -19,192 +25,290 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+#: Positions in `marginlab.theory.match_copy.losses.LOSSES`.
 MSE, CROSS_ENTROPY = 0, 1
 
-#: The most roundings in a row by which X = W Q^T is updated before it is computed anew.
+#: Steps between two computations of X = X0 + (Q Q^T) Y from scratch, which end the drift of its updates.
 REFRESH = 64
 
 _U = 2.0**-53
 
 
 @njit(cache=True)
-def gamma(k):
+def _gamma(k):
     """Wilkinson's gamma_k = k u / (1 - k u): relative error of k roundings in a row."""
     return k * _U / (1.0 - k * _U)
 
 
 @njit(cache=True)
-def workspace(data):
-    """Buffers of `evaluate`, in the order in which it unpacks them."""
-    n, K, d = data[0].shape
-    return (
-        np.zeros((n, d)),
-        np.zeros((n, K)),
-        np.zeros(K),
-        np.zeros((n, K)),
-        np.zeros((n, K, K)),
-        np.zeros((n, K)),
-        np.full(n, -1),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-    )
+def _recentre(factor, delta_offset, values, target, p, use_gram):
+    """Values centred at pivot p: fills <delta_t, o> and the factor; returns (max ||delta_t||, ||o||).
 
-
-@njit(cache=True)
-def _recentre(delta_gram, delta_offset, values, target, p):
-    """Inner products <delta_s, delta_t> and <delta_t, o> for pivot p; returns (max ||delta_t||, ||o||)."""
+    The factor is the Gram matrix <delta_s, delta_t> (K, K), or the transpose (d_v, K) of delta.
+    """
     K, d_v = values.shape
-    offset = values[p] - target
-    delta = values - values[p]
+    offset, delta = values[p] - target, values - values[p]
     spread = 0.0
     for s in range(K):
-        for t in range(s + 1):
-            inner = 0.0
-            for j in range(d_v):
-                inner += delta[s, j] * delta[t, j]
-            delta_gram[s, t] = inner
-            delta_gram[t, s] = inner
-        spread = max(spread, delta_gram[s, s])
-        inner = 0.0
+        square, inner = 0.0, 0.0
         for j in range(d_v):
+            square += delta[s, j] * delta[s, j]
             inner += delta[s, j] * offset[j]
+        spread = max(spread, square)
         delta_offset[s] = inner
+        if use_gram:
+            for t in range(s + 1):
+                inner = 0.0
+                for j in range(d_v):
+                    inner += delta[s, j] * delta[t, j]
+                factor[s, t] = inner
+                factor[t, s] = inner
+        else:
+            factor[:, s] = delta[s]
     return np.sqrt(spread), np.sqrt(np.sum(offset * offset))
 
 
 @njit(cache=True)
-def _mse_coefficients(margins, p, delta_gram, delta_offset, exact, weights, pi):
-    """Frame coefficients of one sample's squared error: (log scale, sum of a_t over t != p)."""
+def _frame_weights(margins, p, weights):
+    """b_t = a_t / max_{s != p} a_s for t != p (0 at p) from margins to p; returns (c, sum of b)."""
     K = len(margins)
-    least = np.inf
-    for t in range(K):
-        margins[t] -= margins[p] if t != p else 0.0
+    least, total = np.inf, 0.0
     for t in range(K):
         if t != p and margins[t] < least:
             least = margins[t]
-    total = 0.0
     for t in range(K):
         weights[t] = 0.0 if t == p else np.exp(least - margins[t])
         total += weights[t]
-    c = -least - np.log1p(np.exp(-least) * total)
-    scale = np.exp(c)
-    inner = pi
-    for t in range(K):
-        inner[t] = 0.0
-    for s in range(K):
-        row, weight = delta_gram[s], weights[s]
-        for t in range(K):
-            inner[t] += weight * row[t]
-    if not exact:
-        for t in range(K):
-            inner[t] = delta_offset[t] + scale * inner[t]
-    mean = 0.0
-    for t in range(K):
-        mean += weights[t] * inner[t]
-    mean *= scale
-    for t in range(K):
-        pi[t] = weights[t] * (inner[t] - mean)
-    return (2.0 * c if exact else c), scale * total
-
-
-@njit(cache=True)
-def _cross_entropy_coefficients(margins, y, weights, pi):
-    """Frame coefficients pi_t = a_t of one sample's cross-entropy: (log scale, sum of a_t over t != y)."""
-    K = len(margins)
-    least = np.inf
-    for t in range(K):
-        if t != y and margins[t] < least:
-            least = margins[t]
-    total = 0.0
-    for t in range(K):
-        weights[t] = 0.0 if t == y else np.exp(least - margins[t])
-        pi[t] = weights[t]
-        total += weights[t]
     # log a_t = -m_t - log(1 + S) with S = e^-least total, in the form that cannot overflow.
     if least >= 0.0:
-        log_normaliser = np.log1p(np.exp(-least) * total)
-    else:
-        log_normaliser = -least + np.log(np.exp(least) + total)
-    c = -least - log_normaliser
-    return c, np.exp(c) * total
+        return -least - np.log1p(np.exp(-least) * total), total
+    return -np.log(np.exp(least) + total), total
 
 
 @njit(cache=True)
-def evaluate(data, state, X, wmag, loss):
+def _mse_coefficients(weights, c, factor, delta_offset, exact, use_gram, pi):
+    """pi_t of one sample's squared error, up to the scale e^{2c} (exact target) or e^c."""
+    K, scale = len(weights), np.exp(c)
+    for t in range(K):
+        pi[t] = 0.0
+    for s in range(len(factor)):
+        row, coefficient = factor[s], 0.0
+        if use_gram:
+            coefficient = weights[s]
+        else:
+            for t in range(K):
+                coefficient += row[t] * weights[t]
+        for t in range(K):
+            pi[t] += coefficient * row[t]
+    if not exact:
+        for t in range(K):
+            pi[t] = delta_offset[t] + scale * pi[t]
+    mean = 0.0
+    for t in range(K):
+        mean += weights[t] * pi[t]
+    for t in range(K):
+        pi[t] = weights[t] * (pi[t] - scale * mean)
+
+
+@njit(cache=True)
+def _evaluate(data, state, X, W_size, loss, use_gram):
     """Fill P with -gradient = e^M sum_i P_i q_i^T; return M and a bound on the error of e^-M gradient.
 
-    The bound (Frobenius norm) is worst case, from the roundings of this very evaluation. Margins are wrong by
-    at most 2 gamma X_i ||q_i|| wmag, where wmag bounds the sum of the norms of the terms that W is made of;
-    weights therefore by a factor e^epsilon, and each pi_t by 5 (epsilon + gamma) a_t R (A R + ||o||) with
-    A = sum_{t != p} a_t and R = max ||delta_t||; 7 instead of 5 covers the sums over t and over samples.
+    The bound (Frobenius norm) is worst case, from the roundings of this very evaluation. Margins to the match
+    are wrong by at most e_u = gamma ||k_y - k_t|| ||q|| W_size, where W_size bounds the sum of the norms of
+    the terms that W is made of; margins to the pivot by 2 e_u, and weights by a factor e^epsilon with epsilon
+    = 4 e_u + gamma. Each pi_t is then wrong by at most 5 (epsilon + gamma) a_t R (A R + ||o||) with
+    A = sum_{t != p} a_t, R = max ||delta_t||; 7 for 5 covers the sums over t and over samples, and
+    ||k_p - k_t|| <= 2 max ||k_y - k_t||. For cross-entropy pi_t = a_t, pivot y: 3 (epsilon + gamma) a_t.
     """
-    diffs, diffs_T, values, targets, match, diff_norm, query_norm = data
-    P, pi, weights, margins, gram, delta_offset, pivot, spread, offset, scales, errors = state
+    diffs, diffs_T, _, _, values, targets, match, diff_norm, query_norm = data
+    P, pi, weights, m, factor, delta_offset, pivot, spread, offset, scales, errors = state
     n, K, d = diffs.shape
-    d_v = values.shape[2]
-    rounding = gamma(K + d_v + n + 20)
+    rounding = _gamma(K + values.shape[2] + n + 20)
+    margin_rounding = _gamma(n + 2 * d + REFRESH + 16)
     for i in range(n):
-        m = margins[i]
         for t in range(K):
             m[t] = 0.0
         for j in range(d):
             row, x = diffs_T[i, j], X[i, j]
             for t in range(K):
                 m[t] += row[t] * x
-        # Margins wrong by 2 e_u, log a_t by twice that; K + 10 roundings in exp, log1p and the sum.
-        e_u = 2.0 * gamma(n + 2 * d + REFRESH + 16) * diff_norm[i] * query_norm[i] * wmag
-        epsilon = 2.0 * e_u + gamma(K + 10)
-        exact = True
+        epsilon = 4.0 * margin_rounding * diff_norm[i] * query_norm[i] * W_size + _gamma(K + 10)
+        p = match[i]
         if loss == CROSS_ENTROPY:
-            scales[i], A = _cross_entropy_coefficients(m, match[i], weights, pi[i])
+            scales[i], total = _frame_weights(m, p, weights)
+            for t in range(K):
+                pi[i, t] = weights[t]
             reach = 3.0 * diff_norm[i]
         else:
-            p = match[i]
             for t in range(K):
                 if m[t] < m[p]:
                     p = t
             if p != pivot[i]:
-                pivot[i] = p
-                spread[i], offset[i] = _recentre(gram[i], delta_offset[i], values[i], targets[i], p)
+                size = _recentre(factor[i], delta_offset[i], values[i], targets[i], p, use_gram)
+                spread[i], offset[i] = size
+            base = m[p]
+            for t in range(K):
+                m[t] -= base
+            c, total = _frame_weights(m, p, weights)
             exact = offset[i] == 0.0
-            scales[i], A = _mse_coefficients(m, p, gram[i], delta_offset[i], exact, weights, pi[i])
-            reach = 14.0 * diff_norm[i] * spread[i]
-        total = 0.0
-        for t in range(K):
-            total += weights[t]
-        if loss == MSE:
-            reach *= spread[i] * total if exact else A * spread[i] + offset[i]
+            _mse_coefficients(weights, c, factor[i], delta_offset[i], exact, use_gram, pi[i])
+            scales[i] = 2.0 * c if exact else c
+            size_r = spread[i] * total if exact else np.exp(c) * total * spread[i] + offset[i]
+            reach = 14.0 * diff_norm[i] * spread[i] * size_r
+        pivot[i] = p
         errors[i] = (epsilon + rounding) * total * reach * query_norm[i]
-    return _combine(diffs, pi, pivot, match, scales, errors, P, loss)
+    return _combine(diffs, pi, pivot, scales, errors, P)
 
 
 @njit(cache=True)
-def _combine(diffs, pi, pivot, match, scales, errors, P, loss):
+def _combine(diffs, pi, pivot, scales, errors, P):
     """P_i = sum_t pi_t (k_p - k_t) in the frame M, the largest log scale with a nonzero coefficient."""
     n, K, d = diffs.shape
-    M = -np.inf
+    M, error = -np.inf, 0.0
     for i in range(n):
         for t in range(K):
             if pi[i, t] != 0.0 and scales[i] > M:
                 M = scales[i]
-    error = 0.0
+    P[:] = 0.0
     for i in range(n):
-        row_P = P[i]
-        for j in range(d):
-            row_P[j] = 0.0
         if np.isneginf(M):
-            continue
-        factor = np.exp(scales[i] - M)
-        p = pivot[i] if loss == MSE else match[i]
+            break
+        scale, row_P = np.exp(scales[i] - M), P[i]
         total = 0.0
         for t in range(K):
             total += pi[i, t]
         for t in range(K):
-            coefficient = factor * (pi[i, t] - total if t == p else pi[i, t])
+            coefficient = scale * (pi[i, t] - total if t == pivot[i] else pi[i, t])
             row = diffs[i, t]
             for j in range(d):
                 row_P[j] += coefficient * row[j]
-        error += factor * errors[i]
+        error += scale * errors[i]
     return M, error
+
+
+@njit(cache=True)
+def _add_product(A, B, out):
+    """out += A B for C-contiguous arrays, along the rows of B."""
+    for i in range(A.shape[0]):
+        row_out = out[i]
+        for k in range(A.shape[1]):
+            a, row = A[i, k], B[k]
+            for j in range(B.shape[1]):
+                row_out[j] += a * row[j]
+
+
+@njit(cache=True)
+def _norms(P, product, query_norm, span):
+    """(||sum_i P_i q_i^T||_F, sum_i ||P_i|| ||q_i||): the norm, and what it would be without cancellation.
+
+    `product` is (Q Q^T) P in the span, where the squared norm is <P, (Q Q^T) P>, and Q^T P otherwise.
+    """
+    square, uncancelled = 0.0, 0.0
+    for i in range(len(P)):
+        own = 0.0
+        for j in range(P.shape[1]):
+            own += P[i, j] * P[i, j]
+            if span:
+                square += P[i, j] * product[i, j]
+        uncancelled += np.sqrt(own) * query_norm[i]
+    if not span:
+        square = np.sum(product * product)
+    return np.sqrt(max(square, 0.0)), uncancelled
+
+
+@njit(cache=True)
+def _workspace(data, use_gram):
+    """Buffers of `_evaluate`, in the order in which it unpacks them."""
+    n, K, d = data[0].shape
+    factor = np.zeros((n, K if use_gram else data[4].shape[2], K))
+    vectors = np.zeros((5, n))
+    return (
+        np.zeros((n, d)),
+        np.zeros((n, K)),
+        np.zeros(K),
+        np.zeros(K),
+        factor,
+        np.zeros((n, K)),
+        np.full(n, -1),
+        vectors[0],
+        vectors[1],
+        vectors[2],
+        vectors[3],
+    )
+
+
+@njit(cache=True)
+def descend(data, W0, loss, normalised, decaying, step, steps, trusted, span, record, W, log_norm, bound, G):
+    """Run `steps` steps, filling W, log_norm and bound at the steps in `record`, and G at the last step.
+
+    Parameters
+    ----------
+    data : (diffs (n, K, d), diffs_T (n, d, K), queries (n, d), query Gram (n, n), values (n, K, d_v),
+        targets (n, d_v), match (n,), max_t ||k_y - k_t|| (n,), ||q|| (n,)), C-contiguous
+    normalised, decaying : bool
+        Divide the step by ||gradient||; by sqrt(s + 1).
+    W, log_norm, bound : (R, d, d), (R,), (R,) arrays, written
+    G : (d, d) array, written
+        The last gradient up to its positive scale: gradient = e^(log_norm) G / ||G||.
+
+    Returns
+    -------
+    valid_until : int
+        First step whose relative error bound exceeds `trusted`, -1 if there is none.
+    overflow : int
+        Step at which the gradient was not finite, -1 if there is none.
+    """
+    n, K, d = data[0].shape
+    queries, query_gram, query_norm = data[2], data[3], data[8]
+    queries_T = queries.T.copy()
+    use_gram = 2 * data[4].shape[2] >= K
+    state = _workspace(data, use_gram)
+    P, left = state[0], query_gram if span else queries_T
+    Y, W_T, X0 = np.zeros((n, d)), W0.T.copy(), np.zeros((n, d))
+    product = np.zeros((n if span else d, d))
+    _add_product(queries, W_T, X0)
+    X = X0.copy()
+    W_size = np.sqrt(np.sum(W0 * W0))
+    valid_until, r = -1, 0
+    for s in range(steps + 1):
+        if span and s % REFRESH == 0:
+            X[:] = X0
+            _add_product(query_gram, Y, X)
+        elif not span:
+            X[:] = 0.0
+            _add_product(queries, W_T, X)
+        M, error = _evaluate(data, state, X, W_size, loss, use_gram)
+        product[:] = 0.0
+        _add_product(left, P, product)
+        norm, uncancelled = _norms(P, product, query_norm, span)
+        if not np.isfinite(norm) or np.isnan(M) or np.isposinf(M):
+            return valid_until, s
+        relative = error / (norm - error) if norm > error else np.inf
+        if span and norm > 0.0:  # <P, (Q Q^T) P> is wrong by gamma (sum ||P_i|| ||q_i||)^2
+            relative += _gamma(2 * n + 2 * d) * (uncancelled / norm) ** 2
+        if valid_until < 0 and not relative <= trusted:
+            valid_until = s
+        if r < len(record) and record[r] == s:
+            W[r] = W0 if span else W_T.T
+            if span:
+                _add_product(Y.T.copy(), queries, W[r])
+            log_norm[r] = M + np.log(norm) if norm > 0.0 else -np.inf
+            bound[r] = relative
+            r += 1
+        if s == steps or norm == 0.0:
+            continue
+        size = step / np.sqrt(s + 1.0) if decaying else step
+        rate = size / norm if normalised else size * np.exp(M)
+        W_size += rate * uncancelled
+        moved, moved_by = (Y, P) if span else (W_T, product)
+        for k in range(len(moved)):
+            for j in range(d):
+                moved[k, j] += rate * moved_by[k, j]
+        if span:
+            for i in range(n):
+                for j in range(d):
+                    X[i, j] += rate * product[i, j]
+    G[:] = 0.0
+    _add_product(-P.T.copy(), queries, G)
+    return valid_until, -1

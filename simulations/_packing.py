@@ -1,21 +1,21 @@
-"""The arrays of a problem in the layout that the compiled kernels read."""
+"""The arrays of a problem in the layouts that the compiled kernels read."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from marginlab.simulations.attention import Problem
-from marginlab.theory.validation import Float
-
-Packed = tuple[np.ndarray, ...]
 
 
-def packed(problem: Problem) -> Packed:
-    """(key differences, the same with axes (n, d, K), values, targets, match, max ||difference||, ||q||)."""
+def frame_data(problem: Problem) -> tuple[np.ndarray, ...]:
+    """What `_frame.descend` takes as `data`."""
     diffs = np.ascontiguousarray(problem.key_diffs)
+    gram = problem.queries @ problem.queries.T
     return (
         diffs,
         np.ascontiguousarray(diffs.transpose(0, 2, 1)),
+        problem.queries.copy(),
+        np.ascontiguousarray(0.5 * (gram + gram.T)),
         problem.values.copy(),
         problem.targets.copy(),
         problem.match.copy(),
@@ -24,7 +24,16 @@ def packed(problem: Problem) -> Packed:
     )
 
 
-def query_gram(problem: Problem) -> Float:
-    """<q_i, q_j>, shape (n, n), symmetric to the last bit."""
-    gram = problem.queries @ problem.queries.T
-    return np.ascontiguousarray(0.5 * (gram + gram.T))
+def textbook_data(problem: Problem) -> tuple[np.ndarray, ...]:
+    """Keys, queries, values, targets, match; bounds on ||k_t||, ||v_s - v_t|| and ||v_t|| + ||target||."""
+    selected = problem.values[np.arange(len(problem.values)), problem.match]
+    return (
+        problem.keys.copy(),
+        problem.queries.copy(),
+        problem.values.copy(),
+        problem.targets.copy(),
+        problem.match.copy(),
+        np.linalg.norm(problem.keys, axis=2).max(axis=1),
+        2 * np.linalg.norm(problem.values - selected[:, None], axis=2).max(axis=1),
+        np.linalg.norm(problem.values, axis=2).max(axis=1) + np.linalg.norm(problem.targets, axis=1),
+    )

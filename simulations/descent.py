@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from marginlab.simulations.attention import Problem
 from marginlab.simulations.threads import single_threaded
-from marginlab.simulations.trajectory import RULES, Descent, Trajectory
+from marginlab.simulations.trajectory import RULES, Descent, EngineOutput, Trajectory
 from marginlab.theory.errors import InvalidInput
 from marginlab.theory.match_copy.attention import min_margin
 from marginlab.theory.match_copy.losses import LOSSES, log_loss
 from marginlab.theory.validation import Float, frozen, shaped_array
-
-#: Arrays an engine returns: W (R, d, d), log ||gradient|| (R,), error bound (R,), valid_until.
-EngineOutput = tuple[Float, Float, Float, int | None]
 
 
 def run(
@@ -39,7 +36,7 @@ def run(
     rule : "gd", "normalised" or "normalised-sqrt"
         Fixed step; fixed step over ||G||_F; step / sqrt(s + 1) over ||G||_F.
     step : float > 0
-    steps : int >= 1
+    steps : int >= 0
         Number of updates.
     record : int or increasing sequence of int
         A count of log-spaced steps beside step 0, or the steps themselves: see
@@ -73,16 +70,16 @@ def run(
     d = problem.shape[2]
     start = np.zeros((d, d)) if W0 is None else shaped_array(W0, "W0", (d, d))
     with single_threaded():
-        W, log_grad_norm, error_bound, valid_until = _engine(config.engine)(problem, config, start)
+        output = engine_named(config.engine)(problem, config, start)
         return Trajectory(
             config=config,
             steps=frozen(np.array(config.record, dtype=np.intp)),
-            W=frozen(W),
-            log_loss=frozen(log_loss(problem, W, config.loss)),
-            log_grad_norm=frozen(log_grad_norm),
-            min_margin=frozen(min_margin(problem, W)),
-            error_bound=frozen(error_bound),
-            valid_until=valid_until,
+            W=frozen(output.W),
+            log_loss=frozen(log_loss(problem, output.W, config.loss)),
+            log_grad_norm=frozen(output.log_grad_norm),
+            min_margin=frozen(min_margin(problem, output.W)),
+            error_bound=frozen(output.error_bound),
+            valid_until=output.valid_until,
         )
 
 
@@ -131,16 +128,12 @@ def warm_up() -> None:
                     run(problem, loss=loss, rule=rule, step=0.1, steps=2, record=1, engine=engine)
 
 
-def _engine(name: str) -> Any:
+def engine_named(name: str) -> Callable[[Problem, Descent, Float], EngineOutput]:
     """The function of an engine; its heavy imports happen here and not before."""
     if name == "torch":
         from marginlab.simulations._autograd import descend_autograd
 
         return descend_autograd
-    if name == "naive":
-        from marginlab.simulations._naive_engine import descend_naive
+    from marginlab.simulations._compiled import descend_compiled
 
-        return descend_naive
-    from marginlab.simulations._frame_engine import descend_frame
-
-    return descend_frame
+    return descend_compiled

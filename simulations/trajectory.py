@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def recorded_steps(steps: int, record: Any) -> Int:
 
     Parameters
     ----------
-    steps : int >= 1
+    steps : int >= 0
     record : int or sequence of int
         An integer asks for step 0 and at most that many steps spaced evenly in log s on 1..steps, the last
         one included (fewer where neighbours round to the same step). A sequence is taken as it is: strictly
@@ -38,7 +38,7 @@ def recorded_steps(steps: int, record: Any) -> Int:
     """
     if isinstance(record, (int, np.integer)) and not isinstance(record, bool):
         number = count(record, "record")
-        spaced = np.rint(np.geomspace(1, steps, number)) if number > 1 else np.array([steps])
+        spaced = np.rint(np.geomspace(1, steps, number)) if number > 1 and steps > 0 else [steps]
         return np.unique(np.concatenate([[0], spaced])).astype(np.intp)
     chosen = np.asarray(record)
     if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
@@ -46,6 +46,16 @@ def recorded_steps(steps: int, record: Any) -> Int:
     if chosen[0] < 0 or chosen[-1] > steps or (np.diff(chosen.astype(np.int64)) <= 0).any():
         raise InvalidInput(f"record must increase strictly within 0..{steps}, got {record!r}.")
     return chosen.astype(np.intp)
+
+
+class EngineOutput(NamedTuple):
+    """What an engine returns: the arrays of `Trajectory`, and its last gradient up to a positive scale."""
+
+    W: Float
+    log_grad_norm: Float
+    error_bound: Float
+    valid_until: int | None
+    gradient: Float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +69,7 @@ class Descent(Config):
         With G the gradient at W_s: "gd", W_{s+1} = W_s - step G; "normalised", W_s - step G / ||G||_F;
         "normalised-sqrt", W_s - step / sqrt(s + 1) G / ||G||_F.
     step : float > 0
-    steps : int >= 1
+    steps : int >= 0
     record : int or increasing sequence of int
         See `recorded_steps`; kept as the tuple of the steps.
     engine : "numba", "torch" or "naive"
@@ -78,7 +88,7 @@ class Descent(Config):
     engine: str = "numba"
 
     def __post_init__(self) -> None:
-        steps = count(self.steps, "steps")
+        steps = count(self.steps, "steps", least=0)
         canonical = {
             "loss": one_of(self.loss, "loss", LOSSES),
             "rule": one_of(self.rule, "rule", RULES),
