@@ -48,22 +48,24 @@ def independent_factor(H: Float) -> tuple[Float, Int]:
         kept = np.delete(kept, info - 1)
 
 
-def block_pivoting(H: Float, beta: Float, start: Int, *, rounds: int = 60) -> Float | None:
+def block_pivoting(H: Float, beta: Float, start: Int, *, block: int, rounds: int = 60) -> Float | None:
     """Solution y >= 0 of min y^T H y / 2 - beta^T y, or None if it was not found within `rounds` exchanges.
 
-    All wrong signs are exchanged at once, as in [2]; where that does not make progress, ever fewer of them.
-    There is no guarantee for singular H: callers fall back on a finite method.
+    All negative weights leave at once and the `block` most violated rows enter, as in [2]; where that does
+    not make progress, ever fewer are exchanged. There is no guarantee for singular H: callers fall back on a finite method.
 
     Parameters
     ----------
     H : (m, m) symmetric positive semidefinite matrix
     beta : (m,) array
     start : indices of the first guess of the support
+    block : int
+        Largest number of rows that enter in one exchange.
     """
     m = len(beta)
     support = np.zeros(m, dtype=bool)
     support[start] = True
-    block, best, stalled = m, m + 1, 0
+    leaving, best, stalled = m, m + 1, 0
     for _ in range(rounds):
         rows = np.flatnonzero(support)
         y = np.zeros(m)
@@ -73,7 +75,7 @@ def block_pivoting(H: Float, beta: Float, start: Int, *, rounds: int = 60) -> Fl
             solution, _ = lapack.dpotrs(L, beta[rows], lower=1)
             y[rows] = solution
         slack = H[:, rows] @ y[rows] - beta
-        # H y - beta is a sum of at most m terms, each below |y_j| max(H) (rows of norm at most 1: max(H) <= 2).
+        # H y - beta sums at most m terms, each below |y_j| max(H), and max(H) <= 2 for rows of norm at most 1.
         noise = 4 * len(rows) * UNIT_ROUNDOFF * float(np.abs(y).sum()) + 4 * UNIT_ROUNDOFF
         support[:] = False
         support[rows] = True
@@ -85,8 +87,8 @@ def block_pivoting(H: Float, beta: Float, start: Int, *, rounds: int = 60) -> Fl
         stalled = 0 if wrong < best else stalled + 1
         best = min(best, wrong)
         if stalled > 3:  # as many tries with full exchanges as in [2], then smaller blocks
-            block, stalled = max(1, min(block, wrong) // 2), 0
-        support &= ~_largest(negative, -y, block)
+            leaving, block, stalled = max(1, min(leaving, wrong) // 2), max(1, block // 2), 0
+        support &= ~_largest(negative, -y, leaving)
         support |= _largest(violated, -slack, block)
     return None
 
@@ -112,8 +114,8 @@ class Support:
     y : (k,) double-double weights: <x_i, g> = beta_i tau on all rows, signs not forced
     g : double-double, sum y_i x_i in the shape of W
     lift : array in the shape of W
-        Direction with <x_i, lift> = 1 up to a multiple of beta_i: adding a little of it gives every supporting
-        row the same extra slack.
+        Direction with <x_i, lift> = 1 up to a multiple of beta_i: adding a little of it gives every
+        supporting row the same extra slack.
     """
 
     rows: Int
@@ -142,8 +144,8 @@ class Support:
 def support_system(problem: ScaledProblem, rows: Int, *, refinements: int = 6) -> Support:
     """Solve H y = beta on `rows` by Cholesky and iterative refinement with double-double residuals.
 
-    Dependent rows are dropped. Each refinement gains a factor 1 / (k u cond(H)); it stops when the
-    correction no longer changes the high part.
+    Dependent rows are dropped. Each refinement gains a factor of about 1 / (k u cond(H)), estimated from
+    the first one; it stops at k u^2, or at once where there is nothing to gain.
     """
     H = problem.gram(rows, rows)
     H += np.multiply.outer(problem.beta[rows], problem.beta[rows])
@@ -152,19 +154,20 @@ def support_system(problem: ScaledProblem, rows: Int, *, refinements: int = 6) -
     beta = problem.beta[rows]
     first, _ = lapack.dpotrs(L, beta, lower=1)
     y: DoubleDouble = first, np.zeros_like(first)
-    last = np.inf
+    largest = float(np.abs(first).max())
+    contraction: float | None = None
     for _ in range(refinements):
         g = problem.combine_dd(y, rows)
         share = dd.total(dd.times(beta, y), axis=0)
         tau = dd.add((np.array(1.0), np.array(0.0)), dd.negate(share))
         residual = dd.add(dd.times(beta, tau), dd.negate(problem.margins_dd(g, rows)))
         correction, _ = lapack.dpotrs(L, residual[0] + residual[1], lower=1)
-        size = float(np.abs(correction).max())
         y = dd.add(y, (correction, np.zeros_like(correction)))
-        # Second-order quantities need y to about u^2 only relative to its largest entry.
-        if size <= UNIT_ROUNDOFF**2 * float(np.abs(first).max()) or size >= last / 2:
+        # The first correction shows the contraction; the next one would be smaller by as much.
+        size = float(np.abs(correction).max()) / largest
+        contraction = size if contraction is None else contraction
+        if size * contraction <= UNIT_ROUNDOFF**2 * len(rows) or contraction >= 0.5:
             break
-        last = size
     g = problem.combine_dd(y, rows)
     ones, _ = lapack.dpotrs(L, np.ones_like(beta), lower=1)
     return Support(rows=rows, y=y, g=g, lift=problem.combine(ones, rows))

@@ -15,9 +15,9 @@ from marginlab.proofs_check.separators.evaluation import (
     no_separator_below,
     not_separable,
 )
+from marginlab.proofs_check.separators.polish import undecided
 from marginlab.proofs_check.separators.scaled import ScaledProblem
 from marginlab.proofs_check.separators.solution import MaxMargin, OracleFailed
-from marginlab.proofs_check.separators.working_set import undecided
 from marginlab.theory.validation import Float
 
 # What Clarabel is asked for (relative gap and feasibility): far enough below CONIC_GAP that a

@@ -11,12 +11,13 @@ from marginlab.proofs_check.separators.scaled import ScaledProblem
 from marginlab.proofs_check.separators.solution import OracleFailed
 from marginlab.theory.validation import Float, Int
 
-# Bounds at or beyond this count as absent in DAQP.
+# Bounds at or beyond this count as absent in DAQP; bit 1 of a constraint's sense starts it as active.
 _NO_BOUND = 1e30
+_ACTIVE = 1
 
-# DAQP's tolerance on <x_i, w> >= beta_i: some hundreds of roundings of a product of unit vectors. What it
+# DAQP's tolerance on <x_i, w> >= beta_i: some thousands of roundings of a product of unit vectors. What it
 # leaves is removed by the refined linear system of the active set.
-_DAQP_PRIMAL = 1e-13
+_DAQP_PRIMAL = 1e-12
 
 
 def coordinates(problem: ScaledProblem, rows: Int) -> Float:
@@ -31,28 +32,37 @@ def coordinates(problem: ScaledProblem, rows: Int) -> Float:
     return X
 
 
-def least_distance(problem: ScaledProblem, rows: Int) -> Float:
+def least_distance(problem: ScaledProblem, rows: Int, start: Int) -> Float:
     """Weights y >= 0 with sum y_i (x_i, beta_i) closest to (0, 1).
 
-    DAQP where the rows are separable; where it says they are not, non-negative least squares, whose
-    weights show it.
+    DAQP where the rows are separable, warm-started with `start` (positions in `rows`) active; where it finds
+    no solution, non-negative least squares, whose weights show it if there is none.
     """
     X, beta = coordinates(problem, rows), problem.beta[rows]
-    d = X.shape[1]
+    for active in (start, start[:0]) if len(start) else (start,):
+        a = _daqp_weights(X, beta, active)
+        if a is not None:
+            return a / (1.0 + float(beta @ a))  # y = tau a with tau = 1 - sum beta_i y_i
+    return nonnegative_weights(X, beta)
+
+
+def _daqp_weights(X: Float, beta: Float, active: Int) -> Float | None:
+    """a >= 0 with w = sum a_i x_i the shortest w such that X w >= beta, or None if DAQP found none."""
+    m, d = X.shape
+    sense = np.zeros(m, dtype=np.int32)
+    sense[active] = _ACTIVE
     _, _, flag, info = daqp.solve(
         np.eye(d),
         np.zeros(d),
-        X,
-        np.full(len(rows), _NO_BOUND),
-        beta,
+        -X,
+        -beta,
+        np.full(m, -_NO_BOUND),
+        sense,
         primal_tol=_DAQP_PRIMAL,
-        iter_limit=100 * (len(rows) + d),
+        iter_limit=100 * (m + d),
     )
-    if flag == 1:
-        a = np.abs(info["lam"])  # sum a_i x_i = w, <x_i, w> >= beta_i
-        if np.isfinite(a).all() and a.any():
-            return a / (1.0 + float(beta @ a))  # y = tau a with tau = 1 - sum beta_i y_i
-    return nonnegative_weights(X, beta)
+    a = np.abs(info["lam"])
+    return a if flag == 1 and np.isfinite(a).all() and a.any() else None
 
 
 def nonnegative_weights(X: Float, beta: Float) -> Float:

@@ -15,9 +15,12 @@ from marginlab.proofs_check.separators.solution import (
     OracleFailed,
     Residuals,
 )
-from marginlab.theory.validation import Float, Int
+from marginlab.theory.validation import Float
 
 UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
+
+# A smallest margin this near to 1 counts as scaled: it is what a well-conditioned float64 product leaves.
+_MARGIN_ROUNDING = 64 * UNIT_ROUNDOFF
 
 # Relative gap asked for by default where the data are well conditioned: thousands of units in the last
 # place, so a correct answer is never refused, and three digits below the 1e-9 of interior-point solvers.
@@ -83,8 +86,8 @@ def hull_distance(problem: ScaledProblem, y: Float) -> float:
     return dd.norm(problem.combine_dd((weights, np.zeros_like(weights)), rows)) / math.fsum(weights)
 
 
-def smallest_margin(problem: ScaledProblem, w: Float) -> tuple[float, Float, float]:
-    """(min_i <w, x_i> / beta_i, all float64 margins <w, x_i>, their error bound).
+def smallest_margin(problem: ScaledProblem, w: Float) -> tuple[float, Float]:
+    """(min_i <w, x_i> / beta_i, all float64 margins <w, x_i>).
 
     Float64 margins carry an error of at most (D + 2) u ||w|| (rows of norm at most 1); every row that could
     be the smallest within that error is formed again in double-double.
@@ -94,7 +97,7 @@ def smallest_margin(problem: ScaledProblem, w: Float) -> tuple[float, Float, flo
     least = float(((margins + error) / problem.beta).min())
     rows = np.flatnonzero((margins - error) / problem.beta <= least)
     high, low = problem.margins_dd((w, np.zeros_like(w)), rows)
-    return float(((high + low) / problem.beta[rows]).min()), margins, error
+    return float(((high + low) / problem.beta[rows]).min()), margins
 
 
 def max_margin_of(
@@ -108,11 +111,15 @@ def max_margin_of(
     if not (np.isfinite(w).all() and np.isfinite(y).all() and y.any() and w.any()):
         return None
     w = w / np.abs(w).max()
-    least, _, _ = smallest_margin(problem, w)
+    least = float((problem.margins(w) / problem.beta).min())
+    if least > 0:
+        w = w / least
+    least, margins = smallest_margin(problem, w)
     if least <= 0:
         return None
-    w = w / least  # rounds again: everything below is recomputed from this w
-    least, margins, _ = smallest_margin(problem, w)
+    if abs(least - 1.0) > _MARGIN_ROUNDING:
+        w = w / least  # rounds again: everything below is recomputed from this w
+        least, margins = smallest_margin(problem, w)
     shape = problem.shape
     length = _norm((w, np.zeros_like(w)), norm)
     lower = least / (problem.scale * length)
@@ -210,10 +217,3 @@ def accepted(
             f"where at most {tolerance:.2e} is accepted."
         )
     return solution
-
-
-def supporting_rows(problem: ScaledProblem, w: Float, reach: float) -> Int:
-    """Rows whose margin is within `reach` (relative) of the smallest."""
-    relative = problem.margins(w) / problem.beta
-    least = float(relative.min())
-    return np.flatnonzero(relative <= least + reach * abs(least))

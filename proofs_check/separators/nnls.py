@@ -6,9 +6,9 @@ import numpy as np
 
 from marginlab.proofs_check.separators.dense_qp import coordinates, nonnegative_weights
 from marginlab.proofs_check.separators.evaluation import hull_distance, no_separator_below, not_separable
+from marginlab.proofs_check.separators.polish import finished
 from marginlab.proofs_check.separators.scaled import ScaledProblem
 from marginlab.proofs_check.separators.solution import MaxMargin, OracleFailed
-from marginlab.proofs_check.separators.working_set import finished
 
 
 def nonnegative_least_squares(problem: ScaledProblem) -> MaxMargin:

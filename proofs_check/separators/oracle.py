@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from marginlab.proofs_check.separators.evaluation import TARGET_GAP, accepted
-from marginlab.proofs_check.separators.scaled import row_norms, scaled_problem
+from marginlab.proofs_check.separators.scaled import DenseProblem, row_norms, scaled_problem
 from marginlab.proofs_check.separators.solution import Constraints, MaxMargin, NonSeparability, NotSeparable
 from marginlab.theory.constraints import RankOneConstraints
 from marginlab.theory.errors import InvalidInput, MethodUnavailable
@@ -71,7 +71,7 @@ def max_margin(
             f"the constraints are not separable: constraint vector {zero[0]} is zero, so no W gives it a margin.",
             NonSeparability(weights=weights, residual=0.0),
         )
-    problem = scaled_problem(checked)
+    problem = DenseProblem(checked, norms) if isinstance(checked, np.ndarray) else scaled_problem(checked)
     if norm == "nuclear":
         if not isinstance(checked, RankOneConstraints):
             raise InvalidInput("the nuclear norm needs RankOneConstraints, got an array whose W is a vector.")

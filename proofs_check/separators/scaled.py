@@ -7,6 +7,7 @@ problem as given. Solvers see numbers of order one whatever the units of the dat
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Protocol
 
 import numpy as np
@@ -60,6 +61,10 @@ class ScaledProblem(Protocol):
         """Rows x_i as vectors of length D."""
         ...
 
+    def subset(self, rows: Int) -> ScaledProblem:
+        """The problem of some rows, in the same scaling."""
+        ...
+
     def margins_dd(self, w: DoubleDouble, rows: Int) -> DoubleDouble:
         """<w, x_i> for i in `rows`, in double-double."""
         ...
@@ -96,11 +101,10 @@ def _exponents(norms: Float, what: str) -> Int:
 
 
 class DenseProblem:
-    """Rows of an (N, D) array; the array itself is not copied."""
+    """Rows of an (N, D) array of the given norms; the array itself is not copied."""
 
-    def __init__(self, Z: Float) -> None:
+    def __init__(self, Z: Float, norms: Float) -> None:
         self._Z = Z
-        norms = row_norms(Z)
         self._power = np.ldexp(1.0, -_exponents(norms, "constraint vectors"))
         self.norms = norms * self._power
         self.scale = float(self._power.max())
@@ -127,6 +131,12 @@ class DenseProblem:
 
     def dense(self, rows: Int) -> Float:
         return self._Z[rows] * self._power[rows, None]
+
+    def subset(self, rows: Int) -> DenseProblem:
+        part = copy(self)
+        part._Z, part._power = self._Z[rows], self._power[rows]
+        part.norms, part.beta = self.norms[rows], self.beta[rows]
+        return part
 
     def margins_dd(self, w: DoubleDouble, rows: Int) -> DoubleDouble:
         return dd.matrix_vector(self.dense(rows), w)
@@ -179,6 +189,12 @@ class RankOneProblem:
     def dense(self, rows: Int) -> Float:
         return self._rows.select(rows).dense()
 
+    def subset(self, rows: Int) -> RankOneProblem:
+        part = copy(self)
+        part._rows = self._rows.select(rows)
+        part.norms, part.beta = self.norms[rows], self.beta[rows]
+        return part
+
     def margins_dd(self, w: DoubleDouble, rows: Int) -> DoubleDouble:
         keys, sample = self._rows.key_diffs[rows], self._rows.sample[rows]
         d_k, d_q = self.shape
@@ -223,4 +239,4 @@ def scaled_problem(constraints: Float | RankOneConstraints) -> ScaledProblem:
     """The scaled form of validated constraints without zero rows."""
     if isinstance(constraints, RankOneConstraints):
         return RankOneProblem(constraints)
-    return DenseProblem(constraints)
+    return DenseProblem(constraints, row_norms(constraints))
