@@ -1,5 +1,26 @@
 """Closed forms of Gaussian match-and-copy (Gonon, Cordonnier, Boumal, arXiv 2602.07562v1)."""
 
+from marginlab.theory.match_copy.attention import AttentionProblem as AttentionProblem
+from marginlab.theory.match_copy.attention import attention_weights as attention_weights
+from marginlab.theory.match_copy.attention import log_attention as log_attention
+from marginlab.theory.match_copy.attention import margins as margins
+from marginlab.theory.match_copy.attention import min_margin as min_margin
+from marginlab.theory.match_copy.correction import NoFixedPoint as NoFixedPoint
+from marginlab.theory.match_copy.correction import margin_correction as margin_correction
+from marginlab.theory.match_copy.geometry import HullDistance as HullDistance
+from marginlab.theory.match_copy.geometry import error_radii as error_radii
+from marginlab.theory.match_copy.geometry import feature_radii as feature_radii
+from marginlab.theory.match_copy.geometry import hull_distance as hull_distance
+from marginlab.theory.match_copy.geometry import hull_distances as hull_distances
+from marginlab.theory.match_copy.geometry import smallest_alignments as smallest_alignments
+from marginlab.theory.match_copy.gradient import cross_entropy_coefficients as cross_entropy_coefficients
+from marginlab.theory.match_copy.gradient import error_alignments as error_alignments
+from marginlab.theory.match_copy.gradient import mse_coefficients as mse_coefficients
+from marginlab.theory.match_copy.losses import cross_entropy as cross_entropy
+from marginlab.theory.match_copy.losses import error_directions as error_directions
+from marginlab.theory.match_copy.losses import log_loss as log_loss
+from marginlab.theory.match_copy.losses import residuals as residuals
+from marginlab.theory.match_copy.losses import squared_error as squared_error
 from marginlab.theory.match_copy.sampling import MatchCopyData as MatchCopyData
 from marginlab.theory.match_copy.sampling import sample as sample
 from marginlab.theory.match_copy.task import MatchCopyTask as MatchCopyTask

@@ -67,7 +67,7 @@ def log_attention(problem: AttentionProblem, W: Float) -> Float:
     return -m - log_sum_exp(-m, keepdims=True)
 
 
-def attention(problem: AttentionProblem, W: Float) -> Float:
+def attention_weights(problem: AttentionProblem, W: Float) -> Float:
     """Attention weights a_{i,t}, shape (..., n, K)."""
     return np.exp(log_attention(problem, W))
 

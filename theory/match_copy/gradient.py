@@ -6,7 +6,7 @@ import numpy as np
 
 from marginlab.theory.match_copy.attention import (
     AttentionProblem,
-    attention,
+    attention_weights,
     key_differences,
     log_attention,
     rivals,
@@ -17,7 +17,7 @@ from marginlab.theory.validation import Float, one_of
 
 def cross_entropy_coefficients(problem: AttentionProblem, W: Float) -> Float:
     """pi^CE_{i,t} = a_{i,t} for t != y_i and 0 at the match, shape (..., n, K): eq. (38)."""
-    return np.where(rivals(problem), attention(problem, W), 0.0)
+    return np.where(rivals(problem), attention_weights(problem, W), 0.0)
 
 
 def mse_coefficients(problem: AttentionProblem, W: Float) -> Float:
@@ -26,11 +26,11 @@ def mse_coefficients(problem: AttentionProblem, W: Float) -> Float:
     .. math:: \pi_{i,t} = a_{i,t} \Big(\langle d_{i,t}, r_i\rangle
               - \sum_s a_{i,s} \langle d_{i,s}, r_i\rangle\Big), \qquad t \ne y_i .
 
-    With an exact target the sum is ||r_i||^2, which is the paper's form. Each value has full relative accuracy
+    With an exact target the sum is ||r_i||^2, which is the paper's form. Values have full relative accuracy
     as long as ``exp(-2 margin)`` does not underflow (margins below about 350) and the target is exact.
     """
     inner = np.einsum("itj,...ij->...it", error_directions(problem), residuals(problem, W))
-    a = attention(problem, W)
+    a = attention_weights(problem, W)
     return a * (inner - np.sum(a * inner, axis=-1, keepdims=True)) * rivals(problem)
 
 

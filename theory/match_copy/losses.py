@@ -6,7 +6,7 @@ import numpy as np
 
 from marginlab.theory.match_copy.attention import (
     AttentionProblem,
-    attention,
+    attention_weights,
     log_attention,
     log_sum_exp,
     margins,
@@ -30,7 +30,7 @@ def residuals(problem: AttentionProblem, W: Float) -> Float:
     """
     rows = np.arange(len(problem.values))
     offset = problem.values[rows, problem.match] - problem.targets
-    return np.einsum("...it,itj->...ij", attention(problem, W), error_directions(problem)) + offset
+    return np.einsum("...it,itj->...ij", attention_weights(problem, W), error_directions(problem)) + offset
 
 
 def squared_error(problem: AttentionProblem, W: Float) -> Float:
