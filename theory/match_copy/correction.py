@@ -64,14 +64,17 @@ def margin_correction(D: Float, c: Float) -> Float:
         if np.all(np.abs(x * pull - c) <= slip) and np.all(slip <= _ACCURACY * c):
             return s * x
         slope = pull - c / x
-        step = np.asarray(-np.linalg.solve(A + np.diag(c / x**2), slope), dtype=np.float64)
+        try:
+            step = np.asarray(-np.linalg.solve(A + np.diag(c / x**2), slope), dtype=np.float64)
+        except np.linalg.LinAlgError:  # x ran off along a null direction of D until c / x^2 rounded away
+            break
         decrement = np.sqrt(max(-(slope @ step) / c.min(), 0.0))
         length = 1.0 if decrement < 0.25 else _armijo(A, c, x, step, float(slope @ step))
         x = x + length * step
     residual = float(np.max(np.abs(x * (A @ x) / c - 1)))
     raise NoFixedPoint(
-        f"p o (D p) = c needs a strictly copositive D: after {_MAX_STEPS} Newton steps the relative residual "
-        f"is {residual:.2g} and p reaches {np.max(s * x):.2g}."
+        f"p o (D p) = c needs a strictly copositive D: the relative residual stayed at "
+        f"{residual:.2g} and p reached {np.max(s * x):.2g}."
     )
 
 
