@@ -1,0 +1,106 @@
+"""The certificate file: data, weights and claims as exact integers and decimals.
+
+Layout (JSON, schema ``marginlab-certificate/1``)::
+
+    schema, kind, statement, data_sha256
+    keys, queries   {"exponent": e, "mantissa": [[integer]]}: entries mantissa * 2**e; a dense (N, D) problem
+                    has its rows as keys and the one query (1)
+    sample          [index of a query] for each constraint: z_i = vec(keys[i] queries[sample[i]]^T)
+    separator       W, as keys (absent if nothing separates)
+    dual            {"index": [i], "mantissa": [integer > 0], "exponent": e, "denominator": integer >= 1}:
+                    p_i = mantissa * 2**e / denominator
+    claims          decimals as strings (margin_lower, margin_upper, achieved, angle), margin_squared "a/b"
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from marginlab.proofs_check.certificates.dyadic import Integers, common_exponent, decimal, integers
+from marginlab.proofs_check.certificates.errors import CertificateError
+from marginlab.proofs_check.certificates.problem import lifted
+from marginlab.proofs_check.certificates.sandwich import Sandwich
+from marginlab.proofs_check.certificates.verify import MAX_BITS, MAX_EXPONENT, SCHEMA, data_digest, statement
+from marginlab.theory.constraints import RankOneConstraints
+from marginlab.theory.validation import Float, Int
+
+#: Digits of an angle: its bound is not tight to more.
+ANGLE_DIGITS = 6
+
+
+def block(array: Float) -> dict[str, Any]:
+    """A matrix as integers times one power of two."""
+    exponent = common_exponent(array)
+    return {"exponent": exponent, "mantissa": integers(array, exponent).tolist()}
+
+
+def dual_block(rows: Int, weights: Integers, exponent: int, denominator: int = 1) -> dict[str, Any]:
+    """Positive weights p_i = weights_i 2**exponent / denominator on `rows`, in increasing order of rows."""
+    entries = sorted((int(i), int(w)) for i, w in zip(rows, weights, strict=True) if w)
+    zeros = min(((w & -w).bit_length() - 1 for _, w in entries), default=0)
+    return {
+        "exponent": exponent + zeros,
+        "denominator": denominator,
+        "index": [i for i, _ in entries],
+        "mantissa": [w >> zeros for _, w in entries],
+    }
+
+
+def unscaled_weights(weights: Integers, exponent: int, bits: Int, shift: int) -> tuple[Integers, int]:
+    """Weights of the data's own units from those of the scaled problem: p_i = 2**(bits_i - 2 shift) p'_i."""
+    low = int(bits.min())
+    lifted_weights = np.array([int(w) << (int(b) - low) for w, b in zip(weights, bits, strict=True)], object)
+    return lifted_weights, exponent - 2 * shift + low
+
+
+def claims_of(bounds: Sandwich) -> dict[str, str]:
+    """The bounds as decimals, rounded outward."""
+    return {
+        "margin_lower": decimal(bounds.lower, up=False),
+        "margin_upper": decimal(bounds.upper, up=True),
+        "achieved": decimal(bounds.achieved, up=False),
+        "angle": decimal(bounds.angle, up=True, digits=ANGLE_DIGITS),
+    }
+
+
+def document_of(
+    kind: str,
+    constraints: Float | RankOneConstraints,
+    dual: dict[str, Any],
+    claims: dict[str, str],
+    W: Float | None = None,
+) -> dict[str, Any]:
+    """The whole file of one certificate.
+
+    Raises
+    ------
+    CertificateError
+        Exponents beyond what the file format allows.
+    """
+    data = lifted(constraints)
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "kind": kind,
+        "keys": block(data.key_diffs),
+        "queries": block(data.queries),
+        "sample": data.sample.tolist(),
+        "dual": dual,
+        "claims": claims,
+    }
+    if W is not None:
+        document["separator"] = block(W)
+    longest = max(v.bit_length() for v in (*dual["mantissa"], dual["denominator"]))
+    if longest > MAX_BITS:
+        raise CertificateError(
+            f"integers of a certificate file have at most {MAX_BITS} bits, the dual weights need {longest}."
+        )
+    if abs(dual["exponent"]) > MAX_EXPONENT:
+        raise CertificateError(
+            f"exponents of a certificate file lie within +-{MAX_EXPONENT}, the dual weights need "
+            f"{dual['exponent']}: rescale the data."
+        )
+    document["data_sha256"] = data_digest(document)
+    document["statement"] = statement(document)
+    return document

@@ -1,0 +1,232 @@
+"""A separator problem scaled by powers of two, with exact integer arithmetic beside rigorous float bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from flint import fmpz_mat
+
+from marginlab.proofs_check.certificates.dyadic import (
+    Integers,
+    common_exponent,
+    integers,
+    power_of_two,
+    rounded,
+)
+from marginlab.proofs_check.certificates.errors import CertificateError
+from marginlab.theory.constraints import RankOneConstraints
+from marginlab.theory.errors import InvalidInput
+from marginlab.theory.validation import Float, Int, float_array
+
+#: Unit roundoff of float64.
+U = 2.0**-53
+
+
+def gamma(k: int) -> float:
+    """Higham's gamma_k = k u / (1 - k u), rounded up: k successive roundings, in any order of summation.
+
+    It covers BLAS products too: blocking, vector units and fused multiply-add only reorder or drop
+    roundings (no BLAS that NumPy links uses Strassen's algorithm).
+    """
+    return k * U / (1 - k * U) * (1 + 4 * U)
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """V = sum_i w_i z'_i, exactly: the integer matrix `matrix` times 2**exponent."""
+
+    matrix: fmpz_mat
+    exponent: int
+
+    def float(self) -> Float:
+        """V as float64: ||V.float() - V||_F <= 3 u ||V||_F."""
+        return rounded(np.array(self.matrix.tolist(), dtype=object), self.exponent)
+
+    def norm_squared(self) -> Fraction:
+        """||V||_F^2, exactly."""
+        return sum_of_squares(self.matrix) * power_of_two(2 * self.exponent)
+
+
+def sum_of_squares(matrix: fmpz_mat) -> int:
+    """Sum of the squared entries of an integer matrix."""
+    return sum(int(v) ** 2 for v in matrix.entries())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScaledProblem:
+    """min ||W'|| subject to <W', z'_i> >= b_i, the problem min ||W|| s.t. <W, z_i> >= 1 in units of its rows.
+
+    z_i = 2**e_i z'_i with factors of z'_i of norm in [1, 2) (or 0), e_0 = min e_i, b_i = 2**(e_0 - e_i) <= 1,
+    W' = 2**e_0 W, p'_i = 2**(e_0 + e_i) p_i, and the margin is 2**e_0 times that of the scaled problem. All
+    of it exact: powers of two only.
+
+    Attributes
+    ----------
+    keys, queries, sample : scaled factors, z'_i = keys[i] queries[sample[i]]^T
+    bits : (N,) array, b_i = 2**bits[i]
+    shift : int, e_0
+    key_exponent, query_exponent : int
+        Every entry of keys (queries) is an integer times 2**key_exponent (2**query_exponent).
+    query_integers : (n, d_q) integers
+    """
+
+    keys: Float
+    queries: Float
+    sample: Int
+    bits: Int
+    shift: int
+    key_exponent: int
+    query_exponent: int
+    query_integers: Integers
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def thresholds(self) -> Float:
+        """b_i, rounded up: exact unless it is below 2**-1000."""
+        return np.ldexp(1.0, np.maximum(self.bits, -1000))
+
+    def norms(self) -> Float:
+        """||z'_i||, rounded up."""
+        # each norm has d + 1 roundings of positive terms, then one product
+        up = (1 + gamma(sum(self.shape) + 8)) ** 2
+        key, query = np.linalg.norm(self.keys, axis=1), np.linalg.norm(self.queries, axis=1)
+        return key * query[self.sample] * up
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape (d_k, d_q) of W."""
+        return self.keys.shape[1], self.queries.shape[1]
+
+    def select(self, rows: Int) -> ScaledProblem:
+        """The problem of `rows` alone, in the same units."""
+        return replace(self, keys=self.keys[rows], sample=self.sample[rows], bits=self.bits[rows])
+
+    def key_integers(self, rows: Int) -> Integers:
+        """Rows of `keys` over 2**key_exponent, as integers."""
+        return integers(self.keys[rows], self.key_exponent)
+
+    def gram(self, rows: Int) -> tuple[Float, float]:
+        """Float Gram matrix of `rows`, and eps with |error_ij| <= eps ||z'_i|| ||z'_j||.
+
+        Two dot products (gamma_{d_k}, gamma_{d_q} of products of absolute values, which Cauchy-Schwarz bounds
+        by the norms) and one multiplication; 4 more roundings cover underflow, since the norms are >= 1.
+        """
+        queries = self.queries @ self.queries.T
+        keys = self.keys[rows]
+        where = self.sample[rows]
+        return (keys @ keys.T) * queries[np.ix_(where, where)], gamma(sum(self.shape) + 5)
+
+    def combine(self, rows: Int, weights: Integers, exponent: int) -> Combination:
+        """sum_i weights_i 2**exponent z'_i over `rows`, exactly."""
+        where, position = np.unique(self.sample[rows], return_inverse=True)
+        per_sample = np.zeros((len(where), self.shape[0]), dtype=object)
+        np.add.at(per_sample, position, self.key_integers(rows) * weights[:, None])
+        product = fmpz_mat(per_sample.T.tolist()) * fmpz_mat(self.query_integers[where].tolist())
+        return Combination(product, exponent + self.key_exponent + self.query_exponent)
+
+    def margins(self, V: Combination, rows: Int) -> tuple[Integers, int]:
+        """<V, z'_i> for `rows`, exactly: integers and their common exponent."""
+        where, position = np.unique(self.sample[rows], return_inverse=True)
+        turned = V.matrix * fmpz_mat(self.query_integers[where].T.tolist())  # (d_k, len(where))
+        keys = self.key_integers(rows)
+        result = np.zeros(len(rows), dtype=object)
+        order = np.argsort(position, kind="stable")
+        ends = np.searchsorted(position[order], np.arange(len(where) + 1))
+        for s in range(len(where)):
+            block = order[ends[s] : ends[s + 1]]
+            column = fmpz_mat([[turned[i, s]] for i in range(turned.nrows())])
+            result[block] = [int(v) for v in (fmpz_mat(keys[block].tolist()) * column).entries()]
+        return result, V.exponent + self.key_exponent + self.query_exponent
+
+    def margin_bounds(self, V: Combination) -> tuple[Float, Float]:
+        """Lower and upper float64 bounds of <V, z'_i> for every i, at the cost of one pass over the data.
+
+        Rounding V (3 u), two chained products (gamma_{d_q}, gamma_{d_k}), 4 more for underflow and for the
+        evaluation of the bound itself; all in units of ||z'_i|| ||V||. Overflow gives -inf and inf.
+        """
+        centre = V.float()
+        with np.errstate(all="ignore"):
+            turned = self.queries @ centre.T
+            value = np.einsum("ij,ij->i", self.keys, turned[self.sample])
+            size = np.linalg.norm(centre) * (1 + gamma(centre.size + 8))
+            radius = gamma(sum(self.shape) + 12) * self.norms() * size + 2.0**-1000
+            low, high = value - radius, value + radius
+        bad = ~(np.isfinite(low) & np.isfinite(high))
+        low[bad], high[bad] = -np.inf, np.inf
+        return low, high
+
+    def smallest_margin(self, V: Combination) -> Fraction:
+        """min_i <V, z'_i> / b_i, exactly: only the rows that the float bounds cannot tell apart are computed."""
+        low, high = self.margin_bounds(V)
+        with np.errstate(over="ignore"):
+            # dividing by a power of two is exact, and the sign survives where b_i was raised to 2**-1000
+            low, high = low / self.thresholds, high / self.thresholds
+        deep = self.bits < -1000
+        rows = np.flatnonzero((low <= high.min()) | deep)
+        values, exponent = self.margins(V, rows)
+        return min(
+            int(v) * power_of_two(exponent - int(b)) for v, b in zip(values, self.bits[rows], strict=True)
+        )
+
+
+def lifted(constraints: Float | RankOneConstraints) -> RankOneConstraints:
+    """A dense (N, D) problem as the rank-one problem z_i = vec(row_i (1)), whose W has shape (D, 1)."""
+    if isinstance(constraints, RankOneConstraints):
+        return constraints
+    rows = float_array(constraints, "constraints", ndim=2)
+    if rows.size == 0:
+        raise InvalidInput(
+            f"a separator problem needs at least one constraint and one dimension, got shape {rows.shape}."
+        )
+    return RankOneConstraints(rows, np.ones((1, 1)), np.zeros(len(rows), dtype=np.intp))
+
+
+def _unit_rows(rows: Float, name: str) -> tuple[Float, Int]:
+    """Rows over a power of two each, of norm in [1, 2) up to rounding, and the exponents."""
+    _, top = np.frexp(np.abs(rows).max(axis=1))
+    with np.errstate(under="ignore"):
+        first = np.ldexp(rows, -top[:, None])  # largest entry in [1/2, 1)
+        _, more = np.frexp(np.linalg.norm(first, axis=1))
+        power = np.where(np.any(rows != 0, axis=1), top + more - 1, 0)
+        # in two halves, since 2**-power alone may overflow
+        scaled = np.ldexp(np.ldexp(rows, -(power[:, None] // 2)), -(power[:, None] - power[:, None] // 2))
+    if not (np.ldexp(scaled, power[:, None]) == rows).all():
+        row = int(np.argmax((np.ldexp(scaled, power[:, None]) != rows).any(axis=1)))
+        raise CertificateError(
+            f"entries of one row of {name} must lie within a factor 2**1000 of each other to be scaled without "
+            f"rounding, row {row} runs from {np.abs(rows[row][rows[row] != 0]).min():.3g} to "
+            f"{np.abs(rows[row]).max():.3g}."
+        )
+    return scaled, power.astype(np.intp)
+
+
+def scaled_problem(constraints: Float | RankOneConstraints) -> ScaledProblem:
+    """`constraints` with every row in units of its norm.
+
+    Raises
+    ------
+    InvalidInput
+        Not a finite (N, D) array or `RankOneConstraints`.
+    CertificateError
+        Entries of one row so far apart that scaling would round.
+    """
+    data = lifted(constraints)
+    keys, key_power = _unit_rows(data.key_diffs, "the constraints")
+    queries, query_power = _unit_rows(data.queries, "the queries")
+    power = key_power + query_power[data.sample]
+    shift = int(power.min())
+    query_exponent = common_exponent(queries)
+    return ScaledProblem(
+        keys=keys,
+        queries=queries,
+        sample=data.sample,
+        bits=shift - power,
+        shift=shift,
+        key_exponent=common_exponent(keys),
+        query_exponent=query_exponent,
+        query_integers=integers(queries, query_exponent),
+    )

@@ -1,0 +1,215 @@
+"""Rigorous certificates of max-margin separators."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from scipy.optimize import nnls
+
+from marginlab.proofs_check.certificates.certificate import Certificate
+from marginlab.proofs_check.certificates.document import claims_of, document_of, dual_block, unscaled_weights
+from marginlab.proofs_check.certificates.dyadic import ceil_float, floor_float, power_of_two, rounded_over
+from marginlab.proofs_check.certificates.errors import CertificateError
+from marginlab.proofs_check.certificates.problem import ScaledProblem, gamma, scaled_problem
+from marginlab.proofs_check.certificates.rational import MAX_ROWS, exact_weights
+from marginlab.proofs_check.certificates.sandwich import sandwich, weight_total
+from marginlab.proofs_check.certificates.support import Support, fixed_point, proved_support
+from marginlab.theory.constraints import RankOneConstraints
+from marginlab.theory.errors import InvalidInput
+from marginlab.theory.validation import Float, Int, flag, float_array, frozen, shaped_array
+
+
+class Solution(Protocol):
+    """What `certify` reads of a solution: a separator and its dual weights (a `MaxMargin`, say)."""
+
+    @property
+    def W(self) -> Float: ...
+
+    @property
+    def dual(self) -> Float: ...
+
+
+def certify(
+    constraints: Float | RankOneConstraints, solution: Solution, *, exact: bool = False
+) -> Certificate:
+    """Prove an enclosure of the margin and of the direction of the max-margin separator.
+
+    The data are taken as the exact dyadic rationals that their float64 entries are. Residuals are computed in
+    integers; the Gram system of the supporting constraints is enclosed by Krawczyk's test in float64 with
+    a-priori rounding bounds, and in Arb balls where float64 is too short.
+
+    Parameters
+    ----------
+    constraints : (N, D) array or RankOneConstraints
+    solution : MaxMargin
+        Any object with `W` and `dual` in the Frobenius norm; only a starting point, nothing of it is believed.
+    exact : bool
+        Solve for the optimum in exact rationals (small problems with short entries).
+
+    Returns
+    -------
+    Certificate
+        Of kind ``active-set`` where the support can be proved, else ``gap`` (which constraints that are
+        linearly dependent, or a dual weight of exactly zero, force) with the inequality that failed in
+        `unproved`; of kind ``exact`` if that was asked for.
+
+    Raises
+    ------
+    CertificateError
+        Nothing could be proved; the message names the inequality.
+    InvalidInput
+        Shapes that do not fit, NaN, a solution for another norm.
+
+    Notes
+    -----
+    min ||W||_F^2 / 2 subject to <W, z_i> >= 1 is strictly convex, so that W* is unique, and W* = sum p_i z_i
+    with p >= 0, p_i (<W*, z_i> - 1) = 0 is necessary and sufficient for it.
+    """
+    problem = scaled_problem(constraints)
+    W, dual = _checked(constraints, problem, solution)
+    scaled = np.ldexp(dual, 2 * problem.shift - problem.bits)
+    rows = np.flatnonzero(scaled > 0)
+    if flag(exact, "exact"):
+        return _exact_certificate(constraints, problem, W, rows, scaled)
+    support = proved_support(problem, rows, scaled[rows])
+    if support is None or support.unproved is not None:
+        support = _second_try(problem, W, scaled, support)
+    return _certificate(constraints, problem, W, support)
+
+
+def _checked(
+    constraints: Float | RankOneConstraints, problem: ScaledProblem, solution: Solution
+) -> tuple[Float, Float]:
+    """W as a (d_k, d_q) matrix and the dual weights of a solution."""
+    norm = getattr(solution, "norm", "frobenius")
+    if norm != "frobenius":
+        raise InvalidInput(f"only Frobenius separators have rigorous certificates, got norm {norm!r}.")
+    dense = not isinstance(constraints, RankOneConstraints)
+    wanted = (problem.shape[0],) if dense else problem.shape
+    W = shaped_array(solution.W, "solution.W", wanted)
+    dual = shaped_array(solution.dual, "solution.dual", (len(problem),))
+    if (dual < 0).any():
+        row = int(np.argmin(dual))
+        raise InvalidInput(f"dual weights must be >= 0, got {dual[row]} for constraint {row}.")
+    zero = ~(problem.keys.any(axis=1) & problem.queries.any(axis=1)[problem.sample])
+    if zero.any():
+        raise CertificateError(
+            f"margin of constraint {int(np.argmax(zero))} > 0 cannot hold: its vector is zero."
+        )
+    if not dual.any():
+        raise CertificateError("dual weights prove a bound only if one of them is positive, got all zero.")
+    return W.reshape(problem.shape), dual
+
+
+def basic_weights(problem: ScaledProblem, rows: Int) -> Float:
+    """Dual weights of the problem restricted to `rows` whose support is linearly independent.
+
+    Least-distance programming (Lawson and Hanson, ch. 23) by NNLS on a factor F of the Gram matrix: with
+    residual r of min ||F^T p|| , b^T p = 1 in the least-squares sense, the weights are p / (1 - b^T p). NNLS
+    passes only through linearly independent supports.
+    """
+    gram, _ = problem.gram(rows)
+    values, vectors = np.linalg.eigh(gram)
+    keep = values > values[-1] * gamma(len(rows))  # below it an eigenvalue is rounding
+    factor = vectors[:, keep] * np.sqrt(values[keep])
+    system = np.vstack([factor.T, problem.thresholds[rows][None, :]])
+    target = np.zeros(len(system))
+    target[-1] = 1.0
+    try:
+        weights, _ = nnls(system, target)
+    except RuntimeError:  # its iteration limit
+        return np.zeros(len(rows))
+    rest = 1.0 - problem.thresholds[rows] @ weights
+    return weights / rest if rest > 0 else np.zeros(len(rows))
+
+
+def _second_try(problem: ScaledProblem, W: Float, scaled: Float, first: Support | None) -> Support:
+    """A support from NNLS on the rows near the margin; the weights as given if that leads nowhere."""
+    margins = np.einsum(
+        "ij,ij->i", problem.keys, (problem.queries @ np.ldexp(W, problem.shift).T)[problem.sample]
+    )
+    ratio = margins / problem.thresholds
+    # a heuristic choice of candidates (what is proved about them is not): float oracles leave 1e-9 at most
+    near = np.flatnonzero((scaled > 0) | (ratio <= ratio.min() * (1 + 1e-6)))
+    weights = basic_weights(problem, near)
+    chosen = weights > 0
+    second = None
+    if chosen.any():
+        second = proved_support(problem, near[chosen], weights[chosen])
+    for support in (second, first):
+        if support is not None and support.positive:
+            return support
+    rows = np.flatnonzero(scaled > 0)
+    weights, exponent = fixed_point(scaled[rows])
+    reason = (
+        "the Gram matrix of the supporting constraints is nonsingular" if first is None else first.unproved
+    )
+    return Support(rows, weights, exponent, problem.combine(rows, weights, exponent), False, reason)
+
+
+def _exact_certificate(
+    constraints: Float | RankOneConstraints, problem: ScaledProblem, W: Float, rows: Int, scaled: Float
+) -> Certificate:
+    """The rational optimum, started from the rows with a dual weight."""
+    if len(rows) <= MAX_ROWS:
+        chosen = basic_weights(problem, rows) > 0
+        rows = rows[chosen] if chosen.any() else rows
+    found = exact_weights(problem, rows)
+    if not found.separates:
+        raise CertificateError(
+            "min_i <W, z_i> > 0 cannot hold: nonnegative weights on constraints "
+            f"{', '.join(map(str, sorted(found.rows.tolist())))} combine to exactly zero."
+        )
+    V = problem.combine(found.rows, found.numerators, 0)
+    support = Support(found.rows, found.numerators, 0, V, True, None)
+    return _certificate(constraints, problem, W, support, denominator=found.denominator)
+
+
+def _certificate(
+    constraints: Float | RankOneConstraints,
+    problem: ScaledProblem,
+    W: Float,
+    support: Support,
+    *,
+    denominator: int | None = None,
+) -> Certificate:
+    """Bounds of a support, and its file; with a denominator, of an exact optimum.
+
+    A common factor of all weights changes neither bound, so that the denominator does not enter them.
+    """
+    total = weight_total(problem, support.rows, support.weights, support.exponent)
+    bounds = sandwich(problem, W, support.combination, total)
+    if bounds.lower <= 0:
+        raise CertificateError("the largest margin > 0 could not be proved.")
+    kind = "exact" if denominator else "active-set" if support.unproved is None else "gap"
+    weights, exponent = unscaled_weights(
+        support.weights, support.exponent, problem.bits[support.rows], problem.shift
+    )
+    block = dual_block(support.rows, weights, exponent, denominator or 1)
+    claims = claims_of(bounds)
+    squared = None
+    if denominator:
+        squared = denominator / (sum(map(int, weights)) * power_of_two(exponent))
+        claims["margin_squared"] = f"{squared.numerator}/{squared.denominator}"
+    document = document_of(kind, constraints, block, claims, W)
+    dual = np.zeros(len(problem))
+    dual[support.rows] = rounded_over(weights, exponent, denominator or 1)
+    shape = problem.shape if isinstance(constraints, RankOneConstraints) else problem.shape[:1]
+    return Certificate(
+        kind=kind,
+        margin_lower=floor_float(bounds.lower),
+        margin_upper=ceil_float(bounds.upper),
+        achieved=floor_float(bounds.achieved),
+        gap=ceil_float(bounds.gap),
+        angle_bound=ceil_float(bounds.angle),
+        W=frozen(W.reshape(shape)),
+        centre=frozen(bounds.centre.reshape(shape)),
+        radius=ceil_float(bounds.radius),
+        dual=frozen(dual),
+        active=frozen(np.array(block["index"], dtype=np.intp)),
+        unproved=support.unproved,
+        margin_squared=squared,
+        statement=document["statement"],
+        document=document,
+    )
