@@ -1,0 +1,178 @@
+"""Numbers and outcomes of a report document in words: sensible digits, intervals, durations, sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+#: Significant digits of a number on its own; report.json keeps every digit.
+DIGITS = 6
+
+Json = Mapping[str, Any]
+
+
+def number(value: Any, digits: int = DIGITS) -> str:
+    """A number of the document (the strings "inf", "-inf", "nan" included) with a sensible number of digits."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    value = float(value)
+    if not math.isfinite(value):
+        return {math.inf: "∞", -math.inf: "-∞"}.get(value, "not a number")
+    return f"{value:.{digits}g}"
+
+
+def interval(ends: Sequence[Any] | None) -> str:
+    """An interval: one number, centre ± radius if it is narrow, an inequality if it is one-sided."""
+    if ends is None:
+        return "-"
+    lo, hi = (float(e) for e in ends)
+    if lo == hi:
+        return number(lo)
+    if math.isinf(lo) and math.isinf(hi):
+        return "any value"
+    if math.isinf(hi):
+        return f"≥ {number(lo)}"
+    if math.isinf(lo):
+        return f"≤ {number(hi)}"
+    centre, radius = lo / 2 + hi / 2, hi / 2 - lo / 2
+    # Narrower than the digits shown: the two ends would look alike.
+    if radius < abs(centre) * 10.0 ** (1 - DIGITS) / 2:
+        kept = min(16, max(DIGITS, 1 + math.ceil(math.log10(abs(centre) / radius)))) if radius else 16
+        return f"{centre:.{kept}g} ± {radius:.1e}"
+    return f"[{number(lo)}, {number(hi)}]"
+
+
+def duration(seconds: Any) -> str:
+    """Seconds as "12 ms", "3.4 s" or "5 min 20 s"."""
+    value = float(seconds)
+    if not math.isfinite(value):
+        return "unknown time"
+    if value < 1:
+        return f"{1000 * value:.0f} ms"
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes} min {rest} s"
+
+
+def compact(value: Any) -> str:
+    """A JSON value on one line: numbers rounded, mappings as "name = value"."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} = {compact(v)}" for k, v in value.items()) or "none"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(compact(v) for v in value) + "]"
+    if value is None or isinstance(value, (bool, int, float)) or value in ("inf", "-inf", "nan"):
+        return number(value)
+    return str(value)
+
+
+def described(summary: Json | None) -> str:
+    """A measured or predicted value (`engine.values.summary`) in words, without its tolerance rule."""
+    if summary is None:
+        return "not formed"
+    if "curve" in summary:
+        return (
+            f"{summary['curve']} against {summary['against']} at {summary['points']} points, "
+            f"at the last one {interval(_ends(summary['last']))}"
+        )
+    if "approach" in summary:
+        return (
+            f"{summary['approach']} at {summary['points']} points, "
+            f"at the last one {interval(_ends(summary['last']))}"
+        )
+    if "sample" in summary:
+        return f"{summary['sample']} of {summary['n']} replications ({summary['unit']}): {number(summary['mean'])}"
+    if "ranking" in summary:
+        return "; ".join(f"{name}: {described(value)}" for name, value in summary["ranking"].items())
+    if "order" in summary:
+        return " < ".join(map(str, summary["order"]))
+    if "before" in summary:
+        return (
+            f"below {number(summary['before'])} at first, above {number(summary['after'])} in the end, "
+            f"crossing in {interval(summary['window'])}"
+        )
+    if "shape" in summary:
+        shape = " x ".join(map(str, summary["shape"]))
+        return f"{shape} values between {number(summary['lo'])} and {number(summary['hi'])}"
+    if "lo" in summary:
+        return interval(_ends(summary))
+    return compact(summary.get("value"))
+
+
+def rules(summary: Json | None) -> list[str]:
+    """Tolerance rules inside a measured or predicted value, each once, in order."""
+    if summary is None:
+        return []
+    found = [str(summary["rule"])] if summary.get("rule") else []
+    for value in summary.get("ranking", {}).values():
+        found += rules(value)
+    return list(dict.fromkeys(found))
+
+
+def exit_sentence(document: Json) -> str:
+    """What the exit status says, in words."""
+    totals = document["totals"]
+    if not totals["claims"]:
+        return "Exit status 1: nothing ran, so nothing was checked."
+    claims = f"{totals['claims']} claim{_s(totals['claims'])}"
+    controls = f"{totals['controls']} control{_s(totals['controls'])}"
+    if document["exit_code"] == 0:
+        return f"Exit status 0: all {claims} and {controls} that ran came out as expected."
+    off = ", ".join(c["id"] for c in document["claims"] if not c["as_expected"])
+    return (
+        f"Exit status 1: {totals['unexpected']} of {claims} did not come out as expected, with their controls "
+        f"({off}); {totals['controls_as_expected']} of {controls} came out as expected."
+    )
+
+
+def verdict_of(claim: Json) -> str:
+    """The claim's own verdict, or NOT RUN."""
+    return claim["outcome"]["verdict"] if claim["outcome"] else "NOT RUN"
+
+
+def split_instances(claim: Json) -> tuple[int, int]:
+    """How many of a claim's instances were judged, and how many were excluded."""
+    instances = claim["outcome"]["instances"] if claim["outcome"] else []
+    excluded = sum(i["verdict"] in ("VACUOUS", "INCONCLUSIVE") for i in instances)
+    return len(instances) - excluded, excluded
+
+
+def seconds_of(claim: Json) -> float:
+    """Time of a claim with its controls."""
+    parts = [*([claim["outcome"]] if claim["outcome"] else []), *claim["controls"]]
+    return math.fsum(float(p["seconds"]) for p in parts)
+
+
+def control_verdict(control: Json) -> str:
+    """What a control came out as; for a Break both verdicts."""
+    if control["type"] == "Break" and control["waived_verdict"]:
+        return f"{control['verdict']}, waived {control['waived_verdict']}"
+    return control["verdict"]
+
+
+def findings_of(claim: Json) -> list[str]:
+    """Findings about assumptions, from the claim's own vacuous instances and from its Waive controls."""
+    own = list(claim["outcome"]["findings"]) if claim["outcome"] else []
+    return own + [f"{c['name']}: {c['finding']}" for c in claim["controls"] if c["finding"]]
+
+
+def counted(entries: Iterable[Json]) -> dict[str, tuple[int, int]]:
+    """Inventory entries by kind: (checked, all)."""
+    found: dict[str, tuple[int, int]] = {}
+    for entry in entries:
+        checked, total = found.get(entry["kind"], (0, 0))
+        found[entry["kind"]] = (checked + bool(entry["claims"]), total + 1)
+    return found
+
+
+def _ends(value: Json) -> tuple[Any, Any]:
+    return value["lo"], value["hi"]
+
+
+def _s(n: int) -> str:
+    return "" if n == 1 else "s"

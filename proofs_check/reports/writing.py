@@ -1,0 +1,93 @@
+"""Every format of a report written to a folder, each file atomically."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from marginlab.proofs_check.reports.graph import claims_graph_dot, claims_graph_svg
+from marginlab.proofs_check.reports.html_page import Drawer, draw_figures, html_report
+from marginlab.proofs_check.reports.junit import junit_report
+from marginlab.proofs_check.reports.latex import latex_report
+from marginlab.proofs_check.reports.markdown import markdown_report
+from marginlab.theory.errors import InvalidInput
+
+
+def write_reports(
+    document: Mapping[str, Any], folder: str | os.PathLike[str], figures: Mapping[str, Drawer] | None = None
+) -> list[Path]:
+    """Write a report in every format.
+
+    Parameters
+    ----------
+    document : mapping
+        The report document.
+    folder : path
+        Made if missing; files of an earlier report are replaced.
+    figures : mapping of figure name to callable(claim document) -> SVG, optional
+        A figure that cannot be drawn is reported in its place.
+
+    Returns
+    -------
+    list of Path
+        report.json, report.html, report.md, report.tex, report.junit.xml, graph.svg, graph.dot, and
+        figures/NAME.svg for each figure that was drawn.
+
+    Raises
+    ------
+    InvalidInput
+        The folder cannot be made or written to.
+    """
+    drawings = draw_figures(document, figures)
+    drawn = {i: svg for i, svg in drawings.items() if isinstance(svg, str)}
+    pictures = {i: f"figures/{i.replace('/', '--')}.svg" for i in drawn}
+    texts = {
+        "report.json": json_report(document),
+        "report.html": html_report(document, drawings),
+        "report.md": markdown_report(document, pictures),
+        "report.tex": latex_report(document),
+        "report.junit.xml": junit_report(document),
+        "graph.svg": claims_graph_svg(document),
+        "graph.dot": claims_graph_dot(document),
+    } | {pictures[i]: svg for i, svg in drawn.items()}
+    try:
+        return [_write(Path(folder) / name, text) for name, text in texts.items()]
+    except OSError as error:
+        raise InvalidInput(f"cannot write the report to {str(folder)!r}: {error.strerror}.") from None
+
+
+def json_report(document: Mapping[str, Any]) -> str:
+    """The document itself as strict JSON, every digit kept."""
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def figure_drawers() -> dict[str, Drawer]:
+    """Drawers that installed packages offer (entry point group ``marginlab.figures``), loaded when called."""
+
+    def drawer(point: Any) -> Drawer:
+        return lambda claim: point.load()(claim)
+
+    return {point.name: drawer(point) for point in entry_points(group="marginlab.figures")}
+
+
+def _write(path: Path, text: str) -> Path:
+    """Write a file as a whole or not at all: readers never see half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        # mkstemp makes files private; a report is to be read like any other new file.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return path
