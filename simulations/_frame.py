@@ -29,7 +29,7 @@ from numba import njit
 MSE, CROSS_ENTROPY = 0, 1
 
 #: Steps between two computations of X = X0 + (Q Q^T) Y from scratch, which end the drift of its updates.
-REFRESH = 64
+REFRESH = 16
 
 _U = 2.0**-53
 
