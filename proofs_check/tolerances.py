@@ -73,6 +73,7 @@ def mean_interval(values: Float, level: float) -> Interval:
     if n < 2:
         return Interval(np.array(-np.inf), np.array(np.inf), "sampling: fewer than two replications")
     radius = stats.t.isf(level / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
+    radius += gamma(n) * np.mean(np.abs(values))  # rounding of the mean: n - 1 sums and a division
     return Interval.around(np.mean(values), radius, f"sampling: Student interval, n = {n}, level {level:.1e}")
 
 

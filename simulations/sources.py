@@ -5,39 +5,56 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import site
 import sys
+import sysconfig
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
+
+from marginlab.theory.errors import InvalidInput
 
 
 @lru_cache(maxsize=256)
 def source_hash(module: str) -> str:
-    """SHA-256 over the sources of `module` and all it imports from its own package and from marginlab.
+    """SHA-256 over the sources of `module` and of all it imports that is not installed by somebody else.
 
     Imports are read from the syntax tree, those inside functions and under TYPE_CHECKING too: a lazy
-    package counts with all its parts, whatever happens to be loaded. Third-party packages are not hashed
-    (their versions stand in the report's environment).
+    package counts with all its parts, whatever happens to be loaded. The standard library and third-party
+    packages are not hashed (their versions stand in the report's environment).
 
     Parameters
     ----------
     module : str
         Dotted name of an importable module.
+
+    Raises
+    ------
+    InvalidInput
+        The module has no source file, as in an interactive session: nothing would tell its versions apart.
     """
+    sources = imported_sources(module)
+    if module not in sources:
+        raise InvalidInput(f"results are kept for code with a source file, and module {module!r} has none.")
     digest = hashlib.sha256()
-    for name, path in sorted(imported_sources(module).items()):
+    for name, path in sorted(sources.items()):
         digest.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 
 def imported_sources(module: str) -> dict[str, Path]:
-    """Name and file of `module` and of every module of its package or of marginlab that it imports."""
-    packages = {module.split(".")[0], "marginlab"}
+    """Name and file of `module` and of every module it imports from the user's own code or from marginlab.
+
+    That is its own top-level package, marginlab, and whatever lies outside the folders of the standard
+    library and of installed packages: a helper beside a user's script counts.
+    """
+    own = {module.split(".")[0], "marginlab"}
     found: dict[str, Path] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name in found or name.split(".")[0] not in packages:
+        top = name.split(".")[0]
+        if name in found or not (top in own or _is_local(top)):
             continue
         path = _source_file(name)
         if path is None:
@@ -46,6 +63,31 @@ def imported_sources(module: str) -> dict[str, Path]:
         waiting.extend(_imports(name, path))
         waiting.extend(name.rsplit(".", k)[0] for k in range(1, name.count(".") + 1))
     return found
+
+
+@cache
+def _installed_folders() -> tuple[Path, ...]:
+    keys = ("stdlib", "platstdlib", "purelib", "platlib")
+    paths = [sysconfig.get_path(key) for key in keys] + [*site.getsitepackages(), site.getusersitepackages()]
+    return tuple(Path(path).resolve() for path in paths)
+
+
+@cache
+def _is_local(top: str) -> bool:
+    """Whether a top-level package or module is the user's own code, found without importing it."""
+    if not top or top in sys.stdlib_module_names or top in sys.builtin_module_names:
+        return False
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return False
+    if spec is None:
+        return False
+    places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
+    found = [Path(place).resolve() for place in places]
+    return bool(found) and not any(
+        path.is_relative_to(folder) for path in found for folder in _installed_folders()
+    )
 
 
 def _source_file(name: str) -> Path | None:

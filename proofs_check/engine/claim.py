@@ -5,80 +5,20 @@ Only the standard library is imported, so that collecting claims costs nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from marginlab.proofs_check.engine.vocabulary import Evidence as Evidence
+from marginlab.proofs_check.engine.vocabulary import Kind as Kind
+from marginlab.proofs_check.engine.vocabulary import Source as Source
+from marginlab.proofs_check.engine.vocabulary import Status as Status
+from marginlab.proofs_check.engine.vocabulary import Tier as Tier
+from marginlab.proofs_check.engine.vocabulary import Verdict as Verdict
 from marginlab.theory.errors import InvalidInput, MarginlabError
 
 if TYPE_CHECKING:
     from marginlab.proofs_check.engine.context import Run
-
-
-class Verdict(StrEnum):
-    """What a judgement says. ERROR means that the claim's own code raised: never an expected verdict."""
-
-    PASS = "PASS"
-    FAIL = "FAIL"
-    VACUOUS = "VACUOUS"
-    INCONCLUSIVE = "INCONCLUSIVE"
-    ERROR = "ERROR"
-
-
-class Kind(StrEnum):
-    """What sort of statement a claim makes; the judgement follows from it."""
-
-    IDENTITY = "identity"
-    LIMIT = "limit"
-    TIGHT = "tight"
-    UPPER = "upper"
-    LOWER = "lower"
-    RATE = "rate"
-    DIRECTION = "direction"
-    ORDERING = "ordering"
-    EMERGENCE = "emergence"
-    ESTIMATE = "estimate"
-
-
-class Evidence(StrEnum):
-    """How strong the check is, strongest first."""
-
-    SYMBOLIC = "symbolic"
-    EXACT = "exact"
-    CERTIFIED = "certified"
-    NUMERICAL = "numerical"
-    STATISTICAL = "statistical"
-
-
-class Source(StrEnum):
-    """Where the words of a statement come from."""
-
-    QUOTED = "quoted"
-    REPORTED = "reported"
-    DERIVED = "derived"
-
-
-class Tier(StrEnum):
-    """How much work a claim needs; a run of a tier includes the tiers below it."""
-
-    QUICK = "quick"
-    FULL = "full"
-    PAPER = "paper"
-
-    def includes(self, other: Tier) -> bool:
-        """Whether a run of this tier runs claims whose least tier is `other`."""
-        order = list(Tier)
-        return order.index(self) >= order.index(other)
-
-
-class Status(StrEnum):
-    """Answer of an assumption's predicate."""
-
-    HOLDS = "HOLDS"
-    FAILS = "FAILS"
-    UNDECIDED = "UNDECIDED"
 
 
 class CannotForm(MarginlabError):
@@ -201,8 +141,6 @@ class Waive:
 
 Control = Plant | Mend | Break | Waive
 
-_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Claim:
@@ -286,7 +224,9 @@ class Claim:
     notes: str = ""
 
     def __post_init__(self) -> None:
-        for problem in _broken_rules(self):
+        from marginlab.proofs_check.engine.rules import broken_rules  # rules need the classes above
+
+        for problem in broken_rules(cast("Claim", self)):
             raise InvalidInput(f"claim {self.id!r}: {problem}.")
         if not self.group:
             object.__setattr__(self, "group", self.family)
@@ -295,49 +235,6 @@ class Claim:
     def family(self) -> str:
         """The part of the id before the slash."""
         return self.id.split("/")[0]
-
-
-def _broken_rules(claim: Claim) -> Iterable[str]:
-    """Sentences about what is wrong with a claim, the first one first."""
-    if not _ID.fullmatch(claim.id):
-        yield "an id is 'family/name' in lower case letters, digits and hyphens"
-    names = [a.name for a in claim.assumes]
-    if len(set(names)) != len(names):
-        yield f"two assumptions share a name in {names}"
-    control_names = [c.name for c in claim.controls]
-    if len(set(control_names)) != len(control_names):
-        yield f"two controls share a name in {control_names}"
-    if claim.expect not in (Verdict.PASS, Verdict.FAIL):
-        yield f"a claim is expected to PASS or to FAIL, not {claim.expect}"
-    failing = claim.expect is Verdict.FAIL
-    if failing != bool(claim.erratum):
-        yield "an erratum text goes with expect=FAIL, and only with it"
-    counted = (Plant, Break, Mend) if failing else (Plant, Break)
-    if not any(isinstance(c, counted) for c in claim.controls):
-        yield "it has no control that can reach FAIL (a Plant or a Break; a Waive does not count)"
-    for control in claim.controls:
-        if isinstance(control, Mend) and not failing:
-            yield f"control {control.name!r}: a Mend belongs to a claim that is expected to fail"
-        if isinstance(control, (Plant, Mend)):
-            if unknown := set(control.constants) - set(claim.constants):
-                yield f"control {control.name!r} changes constants that the claim does not have: {unknown}"
-            if all(claim.constants[k] == v for k, v in control.constants.items()):
-                yield f"control {control.name!r} changes no constant"
-        if isinstance(control, (Break, Waive)):
-            also = control.also if isinstance(control, Break) else ()
-            if unknown := {control.assumption, *also} - set(names):
-                yield f"control {control.name!r} names assumptions that the claim does not make: {unknown}"
-    for assumption in claim.assumes:
-        if unknown := set(assumption.implies) - set(names):
-            yield f"assumption {assumption.name!r} implies unknown assumptions: {unknown}"
-    if claim.kind in (Kind.RATE, Kind.LIMIT, Kind.DIRECTION) and claim.window is None:
-        yield f"a {claim.kind} claim states its window in advance"
-    if not 0 < claim.min_valid <= 1:
-        yield f"min_valid is a fraction in (0, 1], not {claim.min_valid}"
-    if (claim.evidence is Evidence.STATISTICAL) != (claim.judgements > 0):
-        yield "a statistical claim states how many judgements it makes, and only such a claim does"
-    if claim.evidence is Evidence.STATISTICAL and claim.unit == "seed" and claim.min_tier is Tier.QUICK:
-        yield "a claim whose unit of replication is the seed belongs to the full tier"
 
 
 def waived_with(claim: Claim, names: Iterable[str]) -> frozenset[str]:

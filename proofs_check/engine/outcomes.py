@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -14,16 +15,22 @@ def jsonable(value: Any) -> Any:
 
     JSON has no infinity and no NaN: they become the strings "inf", "-inf" and "nan".
     """
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {str(k): jsonable(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if isinstance(value, (set, frozenset)):
+        # Their order changes from process to process, a report's must not.
+        return sorted((jsonable(v) for v in value), key=repr)
+    if isinstance(value, (list, tuple)):
         return [jsonable(v) for v in value]
+    # Exact built-in types: what carries outcomes between workers refuses np.float64 and enumerations.
     if isinstance(value, float):
-        return value if math.isfinite(value) else str(float(value))
+        return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, str):
         return str(value)
-    if isinstance(value, (bool, int)) or value is None:
+    if isinstance(value, bool) or value is None:
         return value
+    if isinstance(value, int):
+        return int(value)
     if hasattr(value, "tolist"):
         return jsonable(value.tolist())
     return str(value)

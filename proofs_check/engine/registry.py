@@ -58,7 +58,8 @@ class Registry:
     def _nearest(self, claim_id: str) -> str:
         from difflib import get_close_matches
 
-        near = get_close_matches(claim_id, self._claims, n=1)
+        families = dict.fromkeys(claim.family for claim in self)
+        near = get_close_matches(claim_id, [*self._claims, *families], n=1)
         return f"; did you mean {near[0]!r}?" if near else ""
 
     @property

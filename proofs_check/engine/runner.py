@@ -26,13 +26,10 @@ from marginlab.proofs_check.engine.claim import (
     waived_with,
 )
 from marginlab.proofs_check.engine.context import Run
-from marginlab.proofs_check.engine.judge import judge
+from marginlab.proofs_check.engine.judge import LEAST_REPLICATIONS, judge
 from marginlab.proofs_check.engine.outcomes import ClaimOutcome, ControlOutcome, InstanceOutcome, jsonable
 from marginlab.proofs_check.engine.values import summary
 from marginlab.theory.errors import InvalidInput
-
-#: Least number of replications of a statistical claim whose unit is the seed.
-LEAST_SEEDS = 5
 
 
 def evaluate_claim(claim: Claim, run: Run) -> ClaimOutcome:
@@ -111,10 +108,11 @@ def _own_instances(claim: Claim, run: Run) -> list[Instance]:
                 f"claim {claim.id!r} declares {claim.judgements} statistical judgements "
                 f"and makes {len(instances)}."
             )
-        if claim.unit == "seed" and len(run.seeds(LEAST_SEEDS)) < LEAST_SEEDS:
+        seeds = run.config.seeds
+        if claim.unit == "seed" and seeds is not None and seeds < LEAST_REPLICATIONS:
             raise InvalidInput(
-                f"claim {claim.id!r} replicates over seeds and needs at least {LEAST_SEEDS}, "
-                f"got {len(run.seeds(LEAST_SEEDS))}."
+                f"claim {claim.id!r} replicates over seeds and needs at least {LEAST_REPLICATIONS}, "
+                f"got {seeds}."
             )
     return instances
 
@@ -139,7 +137,16 @@ def _answers(claim: Claim, instance: Instance, run: Run) -> dict[str, Answer]:
             return Answer(Status.UNDECIDED, str(reason))
 
     def make() -> dict[str, Answer]:
-        return {a.name: check(a.check) for a in claim.assumes}
+        answers = {a.name: check(a.check) for a in claim.assumes}
+        for a in claim.assumes:
+            denied = [n for n in a.implies if answers[n].status is Status.FAILS]
+            if answers[a.name].status is Status.HOLDS and denied:
+                # A false implication would waive more than was asked for.
+                raise InvalidInput(
+                    f"claim {claim.id!r} says that assumption {a.name} implies {denied[0]}, but on "
+                    f"{instance.label!r} {a.name} holds and {denied[0]} fails."
+                )
+        return answers
 
     return run.once(("answers", claim.id, id(instance)), make)
 
@@ -214,7 +221,8 @@ def _overall(claim: Claim, outcomes: list[InstanceOutcome]) -> tuple[Verdict, st
         return Verdict.FAIL, f"{text}; {failures[0].label}: {failures[0].reason}"
     if judged_open:
         return Verdict.INCONCLUSIVE, f"{text}; {judged_open[0].label}: {judged_open[0].reason}"
-    if valid >= claim.min_valid * len(outcomes):
+    # A quotient of integers rounds to the float that the same fraction is written as; a product may not.
+    if valid / len(outcomes) >= claim.min_valid:
         return Verdict.PASS, text
     few = f"{text}, fewer than {claim.min_valid:.0%} valid"
     if len(by_verdict[Verdict.VACUOUS]) + valid == len(outcomes):
@@ -241,17 +249,34 @@ def _waiver_findings(
             for name in sorted(names):
                 if names <= waived_with(claim, [name]):
                     failing.setdefault(name, []).append(instance)
-    return [_finding(claim, name, found, run)[0] for name, found in failing.items()]
+    return [_answered(claim, name, found, run) for name, found in failing.items()]
+
+
+def _answered(claim: Claim, name: str, instances: list[Instance], run: Run) -> str:
+    """The finding on instances outside the assumptions, where the claim's own code may rightly break down."""
+    try:
+        return _finding(claim, name, instances, run)[0]
+    except Exception as raised:
+        return f"{name} waived: the claim cannot be judged ({_sentence(raised)})"
 
 
 def _finding(
     claim: Claim, name: str, instances: list[Instance], run: Run
 ) -> tuple[str, Verdict, list[InstanceOutcome]]:
+    """What waiving an assumption changes on the instances where it fails: elsewhere nothing is waived."""
+    asked = [i for i in instances if _answers(claim, i, run)[name].status is Status.FAILS]
+    if not asked:
+        text = f"{name} fails on none of the {len(instances)} instance(s) tried, so nothing was waived"
+        return text, Verdict.INCONCLUSIVE, []
     waived = waived_with(claim, [name])
-    outcomes = [_judged(claim, i, claim.constants, waived, run) for i in instances]
+    outcomes = [_judged(claim, i, claim.constants, waived, run) for i in asked]
     verdict, reason = _overall(claim, outcomes)
+    passed = sum(o.verdict is Verdict.PASS for o in outcomes)
     if verdict is Verdict.PASS:
-        text = f"{name} is not needed on the {len(outcomes)} instance(s) tried: waived, all pass"
+        text = (
+            f"{name} is not needed on the instances tried: waived, {passed} of the {len(outcomes)} where it "
+            "fails pass and none fails"
+        )
     elif verdict is Verdict.FAIL:
         text = f"{name} is needed: waived, the claim fails ({reason})"
     else:
@@ -264,12 +289,18 @@ def _planted(claim: Claim, control: Plant | Mend, run: Run) -> ControlOutcome:
     outcomes = [_judged(claim, i, constants, frozenset(), run) for i in _own_instances(claim, run)]
     verdict, reason = _overall(claim, outcomes)
     wanted = Verdict.PASS if isinstance(control, Mend) else Verdict.FAIL
+    # Constants for which nothing can be formed are refused, not refuted: that shows nothing of the judgement.
+    compared = wanted is Verdict.PASS or any(
+        o.verdict is Verdict.FAIL and o.measured is not None for o in outcomes
+    )
+    if verdict is Verdict.FAIL and not compared:
+        reason = f"the planted constants were compared on no instance; {reason}"
     return ControlOutcome(
         claim=claim.id,
         name=control.name,
         type=type(control).__name__,
         verdict=verdict,
-        as_expected=verdict is wanted,
+        as_expected=verdict is wanted and compared,
         expected=_EXPECTED[type(control)],
         reason=reason,
         constants=jsonable(dict(control.constants)),

@@ -54,14 +54,26 @@ class Interval:
 
     @classmethod
     def around(cls, value: ArrayLike, radius: ArrayLike, rule: str) -> Interval:
-        """value +- radius."""
-        centre = np.asarray(value, dtype=np.float64)
-        return cls(centre - np.asarray(radius), centre + np.asarray(radius), rule)
+        """value +- radius, rounded outwards so that no end loses half an ulp; a radius of 0 stays exact."""
+        centre, half = np.broadcast_arrays(
+            np.asarray(value, dtype=np.float64), np.asarray(radius, dtype=np.float64)
+        )
+        if (half < 0).any():
+            raise InvalidInput(f"an interval's radius must not be negative, got {half.min()}.")
+        # One ulp outwards pays for the rounding of the sum (half an ulp) and of the radius (second order).
+        lo = np.where(half > 0, np.nextafter(centre - half, -np.inf), centre)
+        hi = np.where(half > 0, np.nextafter(centre + half, np.inf), centre)
+        return cls(lo, hi, rule)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the ends."""
         return self.lo.shape
+
+    @property
+    def bounded(self) -> NDArray[np.bool_]:
+        """Where the interval says something on both sides: finite ends, or one exact infinite value."""
+        return (np.isfinite(self.lo) & np.isfinite(self.hi)) | (self.lo == self.hi)
 
     @property
     def mid(self) -> Float:
@@ -122,12 +134,34 @@ class Approach:
         From a certified separator.
     separators : mapping of str to Interval of shape (R,), optional
         The same from other oracles: every one must overlap `one_minus_cos`.
+
+    Raises
+    ------
+    InvalidInput
+        Shapes differ, time does not increase, a norm is not positive, or 1 - cos lies outside [0, 2].
     """
 
     time: Float
     norm: Float
     one_minus_cos: Interval
     separators: Mapping[str, Interval] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        time = np.asarray(self.time, dtype=np.float64)
+        norm = np.asarray(self.norm, dtype=np.float64)
+        enclosures = {"one_minus_cos": self.one_minus_cos, **self.separators}
+        shapes = {"time": time.shape, "norm": norm.shape} | {k: v.shape for k, v in enclosures.items()}
+        if time.ndim != 1 or not len(time) or len(set(shapes.values())) != 1:
+            raise InvalidInput(f"an approach needs vectors of one shape (R >= 1,), got {shapes}.")
+        if not (np.isfinite(time).all() and (np.diff(time) > 0).all()):
+            raise InvalidInput("an approach's time must be finite and strictly increasing.")
+        if not (np.isfinite(norm).all() and (norm > 0).all()):
+            raise InvalidInput("an approach's norms must be positive and finite.")
+        for name, value in enclosures.items():
+            if (value.hi < 0).any() or (value.lo > 2).any():
+                raise InvalidInput(f"1 - cos lies in [0, 2], {name!r} encloses it outside.")
+        object.__setattr__(self, "time", time)
+        object.__setattr__(self, "norm", norm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -141,11 +175,26 @@ class Sample:
         Unit of replication, for example "seed" or "sequence, given this run".
     law : {"mean", "proportion"}
         "proportion": values are 0 or 1, exact Clopper-Pearson interval; "mean": Student interval, n >= 5.
+
+    Raises
+    ------
+    InvalidInput
+        Not a finite vector, another law, or a proportion of anything but zeros and ones.
     """
 
     values: Float
     unit: str
     law: str = "mean"
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values, dtype=np.float64)
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise InvalidInput(f"a sample's values must be a finite vector, got shape {values.shape}.")
+        if self.law not in ("mean", "proportion"):
+            raise InvalidInput(f"a sample's law is 'mean' or 'proportion', not {self.law!r}.")
+        if self.law == "proportion" and not np.isin(values, (0.0, 1.0)).all():
+            raise InvalidInput("a sample of a proportion holds zeros and ones only.")
+        object.__setattr__(self, "values", values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -158,11 +207,24 @@ class Emergence:
         Bounds on y, before < after.
     window : (float, float)
         The first crossing of `after` must fall in this range of x.
+
+    Raises
+    ------
+    InvalidInput
+        `before` is not below `after`, or the window is empty.
     """
 
     before: float
     after: float
     window: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        if not self.before < self.after:
+            raise InvalidInput(f"an emergence needs before < after, got {self.before} and {self.after}.")
+        if not self.window[0] < self.window[1]:
+            raise InvalidInput(
+                f"an emergence's window needs its first end below its last, got {self.window}."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,6 +241,8 @@ Predicted = Interval | Emergence | tuple[str, ...]
 def summary(value: Any) -> dict[str, Any]:
     """A small JSON-able description of a measured or predicted value, for reports."""
     if isinstance(value, Interval):
+        if value.lo.size == 0:
+            return {"shape": list(value.shape), "rule": value.rule}
         if value.lo.size == 1:
             return {"lo": float(value.lo.ravel()[0]), "hi": float(value.hi.ravel()[0]), "rule": value.rule}
         return {

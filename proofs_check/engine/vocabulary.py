@@ -1,0 +1,69 @@
+"""The words of claims and reports: verdicts, kinds, evidence, sources, tiers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """What a judgement says. ERROR means that the claim's own code raised: never an expected verdict."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    VACUOUS = "VACUOUS"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    ERROR = "ERROR"
+
+
+class Kind(StrEnum):
+    """What sort of statement a claim makes; the judgement follows from it."""
+
+    IDENTITY = "identity"
+    LIMIT = "limit"
+    TIGHT = "tight"
+    UPPER = "upper"
+    LOWER = "lower"
+    RATE = "rate"
+    DIRECTION = "direction"
+    ORDERING = "ordering"
+    EMERGENCE = "emergence"
+    ESTIMATE = "estimate"
+
+
+class Evidence(StrEnum):
+    """How strong the check is, strongest first."""
+
+    SYMBOLIC = "symbolic"
+    EXACT = "exact"
+    CERTIFIED = "certified"
+    NUMERICAL = "numerical"
+    STATISTICAL = "statistical"
+
+
+class Source(StrEnum):
+    """Where the words of a statement come from."""
+
+    QUOTED = "quoted"
+    REPORTED = "reported"
+    DERIVED = "derived"
+
+
+class Tier(StrEnum):
+    """How much work a claim needs; a run of a tier includes the tiers below it."""
+
+    QUICK = "quick"
+    FULL = "full"
+    PAPER = "paper"
+
+    def includes(self, other: Tier) -> bool:
+        """Whether a run of this tier runs claims whose least tier is `other`."""
+        order = list(Tier)
+        return order.index(self) >= order.index(other)
+
+
+class Status(StrEnum):
+    """Answer of an assumption's predicate."""
+
+    HOLDS = "HOLDS"
+    FAILS = "FAILS"
+    UNDECIDED = "UNDECIDED"
