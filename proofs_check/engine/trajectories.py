@@ -101,6 +101,7 @@ def limit(claim: Claim, measured: Curve, predicted: Interval) -> Judgement:
 def direction(claim: Claim, measured: Approach, predicted: Interval) -> Judgement:
     """1 - cos decays against the norm at least with the predicted exponent, on every piece of the window.
 
+    A direction that ends the window farther from the separator than it began fails, whatever the norm does.
     The lower end of `predicted` is the exponent p of 1 - cos = O(1 / ||W||^p). The enclosures come from a
     certified separator; those from other oracles must overlap them.
     """
@@ -117,6 +118,15 @@ def direction(claim: Claim, measured: Approach, predicted: Interval) -> Judgemen
     lo, hi = _window(claim)
     inside = (measured.time >= lo) & (measured.time <= hi)
     grown = measured.norm[inside]
+    if len(grown) >= 2:
+        first, last = (ends(measured.one_minus_cos, (int(k),)) for k in np.flatnonzero(inside)[[0, -1]])
+        if last[0] > first[1]:
+            return Judgement(
+                Verdict.FAIL,
+                f"W moves away from the separator along the window: 1 - cos from {show(first)} to {show(last)}",
+                last,
+                (0.0, first[1]),
+            )
     if len(grown) < 2 or not (np.diff(grown) > 0).all():
         return Judgement(
             Verdict.INCONCLUSIVE, "the norm does not grow along the window, so no decay can be read off"

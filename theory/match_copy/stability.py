@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginlab.theory.match_copy.attention import AttentionProblem, log_sum_exp, margins, rivals
-from marginlab.theory.match_copy.correction import correction
+from marginlab.theory.match_copy.correction import margin_correction
 from marginlab.theory.match_copy.gradient import error_alignments
 from marginlab.theory.match_copy.losses import error_directions
 from marginlab.theory.validation import Float, Int
@@ -55,7 +55,7 @@ def correction_margins(
 ) -> tuple[np.ndarray, Float]:
     r"""Limits of m_{i,t}(tau) - (1/2) log tau on the support: -log p, shape (n, K), zero elsewhere.
 
-    p_i solves p o (D_i p) = alpha_i / (2 step) on the support of sample i (`correction`), which is the
+    p_i solves p o (D_i p) = alpha_i / (2 step) on the support of sample i (`margin_correction`), which is the
     correction vector of Definition E.1 with the limit of h eliminated.
 
     Returns
@@ -75,7 +75,7 @@ def correction_margins(
     for i in np.flatnonzero(support.any(axis=1)):
         on = support[i]
         gram = d[i, on] @ d[i, on].T
-        offsets[i, on] = -np.log(correction((gram + gram.T) / 2, weights[i, on] / (2 * step)))
+        offsets[i, on] = -np.log(margin_correction((gram + gram.T) / 2, weights[i, on] / (2 * step)))
     return support, offsets
 
 
