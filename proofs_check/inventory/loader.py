@@ -204,6 +204,14 @@ def _entry(name: str, record: dict[str, Any]) -> Entry:
         raise InvalidInput(
             f"inventory {name!r}, entry {record.get('label')!r}: unknown fields {sorted(unknown)}."
         )
-    if "label" not in record or "kind" not in record or "statement" not in record:
-        raise InvalidInput(f"inventory {name!r}: an entry has a label, a kind and a statement, got {record}.")
-    return Entry(**record | {"claims": tuple(record.get("claims", ()))})
+    if missing := {"label", "kind", "statement"} - set(record):
+        raise InvalidInput(
+            f"inventory {name!r}, entry {record.get('label')!r}: no {', '.join(sorted(missing))}."
+        )
+    return Entry(
+        label=record["label"],
+        kind=record["kind"],
+        statement=record["statement"],
+        claims=tuple(record.get("claims", ())),
+        reason=record.get("reason", ""),
+    )

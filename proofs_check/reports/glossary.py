@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 VERDICTS = {
-    "PASS": "the statement held on every instance on which its assumptions hold, and enough of these remained",
+    "PASS": "the statement held on every instance on which its assumptions hold, and enough of these "
+    "remained",
     "FAIL": "on at least one instance the assumptions hold and the statement does not",
-    "VACUOUS": "an assumption does not hold, so the statement says nothing there; such instances are excluded "
-    "and counted",
-    "INCONCLUSIVE": "not decided: the measured interval straddles the predicted one, an assumption could not be "
-    "decided, or the numbers are past their trusted range",
+    "VACUOUS": "an assumption does not hold, so the statement says nothing there; such instances are "
+    "excluded and counted",
+    "INCONCLUSIVE": "not decided: the measured interval straddles the predicted one, an assumption could "
+    "not be decided, or the numbers are past their trusted range",
     "ERROR": "the claim's own code raised an exception; never an expected verdict",
     "NOT RUN": "selected, but its result is not in this report",
     "NOT SELECTED": "the claim needs a higher tier than the run's",
@@ -16,18 +17,18 @@ VERDICTS = {
 
 KINDS = {
     "identity": "the enclosures of the two sides must overlap",
-    "limit": "every value in the window lies inside the band around the limit, and the last is not farther off "
-    "than the first",
+    "limit": "every value in the window lies inside the band around the limit, and the last is not "
+    "farther off than the first",
     "tight": "an upper bound that holds for every component and is attained by the best one",
     "upper": "the measured interval lies below the bound",
     "lower": "the measured interval lies above the bound",
     "rate": "the slope on every one of the equal pieces of the window lies inside the predicted interval",
-    "direction": "1 - cos to the certified separator decays with the norm of the weights at least with the "
-    "predicted power, on every piece of the window",
+    "direction": "1 - cos to the certified separator decays with the norm of the weights at least with "
+    "the predicted power, on every piece of the window",
     "ordering": "named quantities come in the predicted order, neighbours' intervals apart",
     "emergence": "below one level at first, above another in the end, the crossing inside the window",
-    "estimate": "a value with its interval, judged only by the range that the claim states (no finite range: "
-    "reported, not judged)",
+    "estimate": "a value with its interval, judged only by the range that the claim states (no finite "
+    "range: reported, not judged)",
 }
 
 EVIDENCE = {
@@ -41,17 +42,17 @@ EVIDENCE = {
 SOURCES = {
     "quoted": "the statement's words are the paper's",
     "reported": "the paper's result, in other words or through a secondary account",
-    "derived": "not in the paper: derived for this project",
+    "derived": "not in the paper, worked out for this project",
 }
 
 CONTROLS = {
-    "Plant": "wrong constants on the claim's own instances; must come out FAIL, which shows that the check can "
-    "tell",
+    "Plant": "wrong constants on the claim's own instances; must come out FAIL, which shows that the "
+    "check can tell",
     "Mend": "corrected constants for a statement that is expected to fail; must come out PASS",
-    "Break": "instances that break one assumption; must come out VACUOUS, and FAIL once that assumption is "
-    "waived, which shows that it is needed",
-    "Waive": "a question, not a test: does the claim hold without the assumption on these instances? Whatever "
-    "the answer, it is a finding and does not count as the claim's control",
+    "Break": "instances that break one assumption; must come out VACUOUS, and FAIL once that assumption "
+    "is waived, which shows that it is needed",
+    "Waive": "a question, not a test: does the claim hold without the assumption on these instances? "
+    "Whatever the answer, it is a finding and does not count as the claim's control",
 }
 
 TIERS = {
@@ -67,25 +68,26 @@ STATUSES = {
 }
 
 NUMBERS = {
-    "measured, predicted": "the two intervals that were compared, rounded for display; report.json holds every "
-    "digit. For an array it is the component that decided. 'a ± b' is the interval [a - b, a + b]",
-    "tolerance rule": "why an interval is as wide as it is: exact, rounding (number of roundings), solver gap "
-    "(recomputed from the solution, never the solver's own word), truncation (finite window against a limit) or "
-    "sampling",
-    "valid / excluded": "instances that were judged, and instances on which the statement says nothing (VACUOUS) "
-    "or could not be decided (INCONCLUSIVE)",
+    "measured, predicted": "the two intervals that were compared, rounded for display; report.json holds "
+    "every digit. For an array it is the component that decided. 'a ± b' is the interval [a - b, a + b]",
+    "tolerance rule": "why an interval is as wide as it is: exact, rounding (number of roundings), solver "
+    "gap (recomputed from the solution, never the solver's own word), truncation (finite window against a "
+    "limit) or sampling",
+    "valid / excluded": "instances that were judged, and instances on which the statement says nothing "
+    "(VACUOUS) or could not be decided (INCONCLUSIVE)",
     "least valid fraction": "the claim passes only if at least this share of its instances was judged",
-    "window": "the range of the parameter (step, log time) on which rates, limits and directions are judged, "
-    "fixed before the run",
+    "window": "the range of the parameter (step, log time) on which rates, limits and directions are "
+    "judged, fixed before the run",
     "constants": "the numbers that the statement is about; a Plant changes them and nothing else",
     "unit": "what one independent replication is",
     "error level": "probability that the whole run raises one false alarm, divided over all statistical "
     "judgements of all registered claims, so that a selection changes no number",
     "config hash": "SHA-256 of the tier, the number of seeds and the root seed: what decides every number",
     "rests on": "a claim that this one depends on did not come out as expected, or did not run",
-    "not needed on the instances tried": "with the assumption waived the claim still held there; that is a "
-    "finding about these instances and no proof that the assumption is superfluous",
-    "exit status": "0 if and only if something ran and every claim and control gave the verdict expected of it",
+    "not needed on the instances tried": "with the assumption waived the claim still held there; that is "
+    "a finding about these instances and no proof that the assumption is superfluous",
+    "exit status": "0 if and only if something ran and every claim and control gave the verdict expected "
+    "of it",
 }
 
 GLOSSARY = {

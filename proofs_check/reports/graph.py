@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
 from html import escape
 from typing import TYPE_CHECKING, Any
+
+from marginlab.proofs_check.reports.layers import Pass, Slot, dependency_order, layered_rows
 
 if TYPE_CHECKING:
     from marginlab.proofs_check.engine.registry import Registry
@@ -23,10 +24,8 @@ _COLOURS = {
 #: Width of one character of the 13 px monospace labels; 0.6 em is what such fonts have in common.
 _CHARACTER, _PADDING, _HEIGHT = 13 * 0.6, 12, 30
 _GAP_X, _GAP_Y, _MARGIN = 24, 46, 12
-#: Nodes side by side before a level continues in a further row.
-_ROW = 4
-#: Rounds of the median heuristic that orders the rows (Sugiyama); it settles after a few.
-_SWEEPS = 8
+#: Room in a row for an edge that passes through it.
+_PASS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ def claims_graph_text(source: Registry | Mapping[str, Any]) -> str:
     """
     nodes = _nodes(source)
     lines = []
-    for name in _order(nodes):
+    for name in dependency_order(_parents(nodes)):
         node = nodes[name]
         mark = f"  {node.verdict}{'' if node.as_expected else ' (unexpected)'}" if node.verdict else ""
         lines.append(f"{name}{mark}")
@@ -73,53 +72,68 @@ def claims_graph_dot(source: Registry | Mapping[str, Any]) -> str:
 def claims_graph_svg(source: Registry | Mapping[str, Any]) -> str:
     """The graph as a stand-alone SVG in layers: what a claim rests on stands above it."""
     nodes = _nodes(source)
-    rows = _rows(nodes)
-    width_of = {name: len(name) * _CHARACTER + 2 * _PADDING for name in nodes}
-    row_width = [sum(width_of[n] for n in row) + _GAP_X * (len(row) - 1) for row in rows]
-    width = max(row_width, default=0) + 2 * _MARGIN
+    rows = layered_rows(_parents(nodes))
+    widths = [[_width(slot) for slot in row] for row in rows]
+    width = max((_row_width(row) for row in widths), default=0) + 2 * _MARGIN
     height = len(rows) * _HEIGHT + max(0, len(rows) - 1) * _GAP_Y + 2 * _MARGIN
-    place: dict[str, tuple[float, float]] = {}
+    place: dict[Slot, tuple[float, float]] = {}
     for k, row in enumerate(rows):
-        x = (width - row_width[k]) / 2
-        for name in row:
-            place[name] = (x, _MARGIN + k * (_HEIGHT + _GAP_Y))
-            x += width_of[name] + _GAP_X
+        x = (width - _row_width(widths[k])) / 2
+        for slot, own in zip(row, widths[k], strict=True):
+            place[slot] = (x + own / 2, _MARGIN + k * (_HEIGHT + _GAP_Y))
+            x += own + _GAP_X
+    row_of = {slot: k for k, row in enumerate(rows) for slot in row}
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
         f'height="{height:.0f}" role="img" aria-label="Dependencies of the claims" '
         'font-family="ui-monospace, Liberation Mono, Menlo, Consolas, monospace" font-size="13">',
-        '<defs><marker id="claims-arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" '
-        'orient="auto"><path d="M0 0 L8 4 L0 8 z" fill="#78909c"/></marker></defs>',
+        '<defs><marker id="claims-arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" '
+        'markerHeight="8" orient="auto"><path d="M0 0 L8 4 L0 8 z" fill="#78909c"/></marker></defs>',
     ]
-    for name, node in nodes.items():
-        parts += [
-            _edge(place[d], width_of[d], place[name], width_of[name]) for d in node.depends_on if d in nodes
-        ]
-    parts += [_box(name, node, place[name], width_of[name]) for name, node in nodes.items()]
+    for child, above in _parents(nodes).items():
+        for parent in above:
+            passes = [Pass(parent, child, k) for k in range(row_of[parent] + 1, row_of[child])]
+            parts.append(_edge([place[slot] for slot in (parent, *passes, child)]))
+    parts += [_box(name, node, place[name]) for name, node in nodes.items()]
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _edge(start: tuple[float, float], start_width: float, end: tuple[float, float], end_width: float) -> str:
-    """A curve from the lower edge of one box to the upper edge of another."""
-    x0, y0 = start[0] + start_width / 2, start[1] + _HEIGHT
-    x1, y1 = end[0] + end_width / 2, end[1]
-    bend = (y1 - y0) / 2
+def _width(slot: Slot) -> float:
+    return _PASS if isinstance(slot, Pass) else len(slot) * _CHARACTER + 2 * _PADDING
+
+
+def _row_width(widths: Sequence[float]) -> float:
+    return sum(widths) + _GAP_X * (len(widths) - 1)
+
+
+def _edge(stops: Sequence[tuple[float, float]]) -> str:
+    """A curve from the lower edge of the first box to the upper edge of the last, straight through rows."""
+    x, y = stops[0][0], stops[0][1] + _HEIGHT
+    path = [f"M{x:.1f} {y:.1f}"]
+    for k, (to_x, to_y) in enumerate(stops[1:], 1):
+        bend = (to_y - y) / 2
+        path.append(f"C{x:.1f} {y + bend:.1f} {to_x:.1f} {to_y - bend:.1f} {to_x:.1f} {to_y:.1f}")
+        x, y = to_x, to_y
+        if k < len(stops) - 1:
+            y = to_y + _HEIGHT
+            path.append(f"L{x:.1f} {y:.1f}")
     return (
-        f'<path d="M{x0:.1f} {y0:.1f} C{x0:.1f} {y0 + bend:.1f} {x1:.1f} {y1 - bend:.1f} {x1:.1f} {y1:.1f}" '
-        'fill="none" stroke="#78909c" stroke-width="1.4" marker-end="url(#claims-arrow)"/>'
+        f'<path d="{" ".join(path)}" fill="none" stroke="#78909c" stroke-width="1.4" '
+        'marker-end="url(#claims-arrow)"/>'
     )
 
 
-def _box(name: str, node: _Node, place: tuple[float, float], width: float) -> str:
+def _box(name: str, node: _Node, place: tuple[float, float]) -> str:
     fill, ink = _COLOURS[node.verdict]
     outline = "" if node.as_expected else ' stroke-dasharray="5 3"'
     word = node.verdict or "not run"
     mark = "" if node.as_expected else ", unexpected"
+    width, (x, y) = _width(name), place
     return (
         f"<g><title>{escape(f'{name}: {word}{mark}')}</title>"
-        f'<rect x="{place[0]:.1f}" y="{place[1]:.1f}" width="{width:.1f}" height="{_HEIGHT}" rx="6" '
+        f'<rect x="{x - width / 2:.1f}" y="{y:.1f}" width="{width:.1f}" height="{_HEIGHT}" rx="6" '
         f'fill="{fill}" stroke="{ink}" stroke-width="{1 if node.as_expected else 2}"{outline}/>'
-        f'<text x="{place[0] + width / 2:.1f}" y="{place[1] + _HEIGHT / 2 + 4.5:.1f}" text-anchor="middle" '
+        f'<text x="{x:.1f}" y="{y + _HEIGHT / 2 + 4.5:.1f}" text-anchor="middle" '
         f'fill="{ink}">{escape(name)}</text></g>'
     )
 
@@ -137,37 +151,6 @@ def _nodes(source: Registry | Mapping[str, Any]) -> dict[str, _Node]:
     return {claim.id: _Node(depends_on=tuple(claim.depends_on)) for claim in source}
 
 
-def _order(nodes: Mapping[str, _Node]) -> list[str]:
-    """Names with dependencies first; the order of `nodes` where nothing else decides."""
-    graph = {name: [d for d in node.depends_on if d in nodes] for name, node in nodes.items()}
-    return list(TopologicalSorter(graph).static_order())
-
-
-def _rows(nodes: Mapping[str, _Node]) -> list[list[str]]:
-    """Layers by longest path, wide ones folded, each ordered by the middle of its neighbours above."""
-    level: dict[str, int] = {}
-    for name in _order(nodes):
-        level[name] = max((level[d] + 1 for d in nodes[name].depends_on if d in nodes), default=0)
-    rows: list[list[str]] = []
-    for depth in range(max(level.values(), default=-1) + 1):
-        layer = [name for name in nodes if level[name] == depth]
-        rows += [layer[k : k + _ROW] for k in range(0, len(layer), _ROW)]
-    near: dict[str, set[str]] = {name: {d for d in nodes[name].depends_on if d in nodes} for name in nodes}
-    for name in nodes:
-        for d in nodes[name].depends_on:
-            if d in nodes:
-                near[d].add(name)
-    for sweep in range(_SWEEPS):
-        position = {name: k - (len(row) - 1) / 2 for row in rows for k, name in enumerate(row)}
-        for row in rows if sweep % 2 == 0 else reversed(rows):
-            row.sort(key=lambda name, p=position: (_middle([p[d] for d in near[name]], p[name]), p[name]))
-            position |= {name: k - (len(row) - 1) / 2 for k, name in enumerate(row)}
-    return rows
-
-
-def _middle(positions: Iterable[float], default: float) -> float:
-    ordered = sorted(positions)
-    if not ordered:
-        return default
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+def _parents(nodes: Mapping[str, _Node]) -> dict[str, list[str]]:
+    """What each claim rests on, as far as it is drawn."""
+    return {name: [d for d in node.depends_on if d in nodes] for name, node in nodes.items()}

@@ -89,7 +89,10 @@ def answers(claim: Mapping[str, Any], assumption: str) -> str:
     found = Counter(
         i["assumptions"][assumption]["status"] for i in instances if assumption in i["assumptions"]
     )
-    return ", ".join(f"{status} on {n}" for status, n in sorted(found.items())) or "not looked at"
+    return (
+        ", ".join(f"{status} on {n}" for status in glossary.STATUSES if (n := found[status]))
+        or "not looked at"
+    )
 
 
 def _figure(claim: Mapping[str, Any], drawing: str | Exception | None) -> Markup:
@@ -131,6 +134,7 @@ def _template() -> Template:
         "interval": wording.interval,
         "described": wording.described,
         "rules": wording.rules,
+        "tolerances": wording.tolerances,
         "compact": wording.compact,
         "duration": wording.duration,
         "exit_sentence": wording.exit_sentence,

@@ -9,7 +9,7 @@ from typing import Any
 from marginlab.proofs_check.reports import glossary, wording
 from marginlab.proofs_check.reports.mathematics import convertible, pieces
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+\-!|~$&])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<#|~$&])")
 
 
 def markdown_report(document: Mapping[str, Any], pictures: Mapping[str, str] | None = None) -> str:
@@ -25,7 +25,8 @@ def markdown_report(document: Mapping[str, Any], pictures: Mapping[str, str] | N
     lines = [
         "# Claims report",
         "",
-        f"marginlab {_escaped(document['marginlab'])}, tier {run['tier']}, started {_escaped(run['started'])}, "
+        f"marginlab {_escaped(document['marginlab'])}, tier {run['tier']}, "
+        f"started {_escaped(run['started'])}, "
         f"{wording.duration(run['seconds'])} in all.",
         "",
         *_inventory(document["inventory"], {c["id"] for c in document["claims"]}),
@@ -51,7 +52,8 @@ def _inventory(inventory: Mapping[str, Any], ran: set[str]) -> list[str]:
     lines = [
         "## What is checked, and what is not",
         "",
-        f"{inventory['checked']} items of the papers are checked by a claim, {inventory['not_checked']} are not.",
+        f"{inventory['checked']} items of the papers are checked by a claim, "
+        f"{inventory['not_checked']} are not.",
         "",
     ]
     for paper in inventory["papers"]:
@@ -71,14 +73,16 @@ def _verdicts(document: Mapping[str, Any]) -> list[str]:
     for c in document["claims"]:
         judged, excluded = wording.split_instances(c)
         good = sum(k["as_expected"] for k in c["controls"])
+        mark = "" if c["as_expected"] else " (unexpected)"
         rows.append(
-            f"| `{c['id']}` | {wording.verdict_of(c)}{'' if c['as_expected'] else ' (unexpected)'} | {c['expect']} "
+            f"| `{c['id']}` | {wording.verdict_of(c)}{mark} | {c['expect']} "
             f"| {good} of {len(c['controls']) + len(c['controls_missing'])} | {judged} / {excluded} "
             f"| {c['evidence']} | {c['source']} | {wording.duration(wording.seconds_of(c))} |"
         )
     lines = (
         [
-            "| claim | verdict | expected | controls as expected | judged / excluded | evidence | source | time |",
+            "| claim | verdict | expected | controls as expected | judged / excluded | evidence | source "
+            "| time |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |",
             *rows,
             "",
@@ -107,10 +111,11 @@ def _claim(claim: Mapping[str, Any], picture: str | None) -> list[str]:
         _maths(claim["statement"]),
         "",
         f"{_escaped(claim['paper'])}, {_escaped(claim['where'])} ({claim['source']}); kind {claim['kind']}, "
-        f"evidence {claim['evidence']}, tier {claim['min_tier']}. Constants: {_escaped(wording.compact(claim['constants']))}. "
+        f"evidence {claim['evidence']}, tier {claim['min_tier']}. "
+        f"Constants: {_escaped(wording.compact(claim['constants']))}. "
         + (f"Window {_escaped(wording.compact(claim['window']))}. " if claim["window"] else "")
-        + f"{judged} instances judged, {excluded} excluded, at least {claim['min_valid']:.0%} must be judged; "
-        f"unit of replication: {_escaped(claim['unit'])}.",
+        + f"{judged} instances judged, {excluded} excluded, at least {claim['min_valid']:.0%} must be judged"
+        f"; unit of replication: {_escaped(claim['unit'])}.",
         "",
     ]
     if claim["erratum"]:
@@ -134,13 +139,9 @@ def _claim(claim: Mapping[str, Any], picture: str | None) -> list[str]:
             for i in claim["outcome"]["instances"]
         ]
         lines.append("")
-        used = [
-            r
-            for i in claim["outcome"]["instances"]
-            for side in ("measured", "predicted")
-            for r in wording.rules(i[side])
-        ]
-        lines += [f"Tolerances: {_escaped('; '.join(dict.fromkeys(used)))}.", ""] if used else []
+        used = wording.tolerances(claim)
+        lines += [f"Tolerances: {_escaped('; '.join(used))}.", ""] if used else []
+        lines += [f"- warning: {_escaped(w)}" for w in claim["outcome"]["warnings"]]
         lines += _answers(claim["outcome"]["instances"])
     lines += [f"- finding: {_escaped(f)}" for f in wording.findings_of(claim)]
     for k in claim["controls"]:
@@ -148,8 +149,9 @@ def _claim(claim: Mapping[str, Any], picture: str | None) -> list[str]:
         waived = f", waived {_escaped(', '.join(k['waived']))}" if k["waived"] else ""
         mark = "as expected" if k["as_expected"] else "NOT as expected"
         lines.append(
-            f"- control **{_escaped(k['name'])}** ({k['type']}{changed}{waived}): {wording.control_verdict(k)}, "
-            f"{mark} (expected {_escaped(k['expected'])}): {_escaped(k['reason'])}"
+            f"- control **{_escaped(k['name'])}** ({k['type']}{changed}{waived}): "
+            f"{wording.control_verdict(k)}, {mark} "
+            f"(expected {_escaped(k['expected'])}): {_escaped(k['reason'])}"
         )
     lines += [f"- control **{_escaped(name)}**: NOT RUN" for name in claim["controls_missing"]]
     return [*lines, ""]
@@ -161,7 +163,8 @@ def _answers(instances: list[Mapping[str, Any]]) -> list[str]:
         for name, a in instance["assumptions"].items():
             value = "" if a["value"] is None else f", value {_escaped(wording.number(a['value']))}"
             lines.append(
-                f"- {_escaped(instance['label'])}: {_escaped(name)} {a['status']}{value} ({_escaped(a['witness'])})"
+                f"- {_escaped(instance['label'])}: {_escaped(name)} {a['status']}{value} "
+                f"({_escaped(a['witness'])})"
             )
     return [*lines, ""] if lines else []
 
@@ -176,9 +179,9 @@ def _run(document: Mapping[str, Any]) -> list[str]:
         "## Run and environment",
         "",
         f"- seeds: {seeds}; root seed {run['root_seed']}; config hash `{run['config_hash']}`; "
-        f"selection: {_escaped(', '.join(run['selection']) if run['selection'] else 'all claims of the tier')}",
-        f"- error level {wording.number(run['error_level'])} over {run['judgements']} statistical judgements; "
-        f"workers {run['jobs']}; result store: {_escaped(run['store'] or 'none')}",
+        f"selection: {_escaped(', '.join(run['selection'] or ['all claims of the tier']))}",
+        f"- error level {wording.number(run['error_level'])} over {run['judgements']} statistical "
+        f"judgements; workers {run['jobs']}; result store: {_escaped(run['store'] or 'none')}",
         f"- revision {_escaped(git['revision'] or 'unknown')}{dirty}",
         f"- Python {_escaped(environment['python'])} on {_escaped(environment['platform'])}; "
         f"{_escaped(str(environment['cpu'] or 'unknown processor'))}, {environment['cores']} cores, "
@@ -217,7 +220,7 @@ def _escaped(text: str) -> str:
 
 
 def _maths(text: str) -> str:
-    """Text with its formulas kept as $...$; angle brackets in them spelled as commands, since HTML comes first."""
+    """Text with its formulas kept as $...$, angle brackets in them as commands (HTML is read first)."""
     parts = []
     for sort, part in pieces(text):
         if sort == "math" and convertible(part):

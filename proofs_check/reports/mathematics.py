@@ -13,17 +13,72 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-#: A `$` that is not escaped opens and closes a formula; formulas hold no further `$`.
-_FORMULA = re.compile(r"(?<!\\)\$((?:[^$\\]|\\.)+)\$", re.DOTALL)
+#: A `$` that is not escaped opens and closes a formula that neither begins nor ends with a space.
+_FORMULA = re.compile(r"(?<!\\)\$(?!\s)((?:[^$\\]|\\.)+)(?<!\s)\$", re.DOTALL)
+#: Characters that are no mathematics unless escaped: TeX's comment, parameter and tie.
+_STRAY = re.compile(r"(?<!\\)[%#~]")
 
 _ELEMENTS = frozenset(
-    "math mrow mi mo mn mtext mspace msub msup msubsup munder mover munderover mfrac msqrt mroot mstyle "
-    "mtable mtr mtd mpadded mphantom menclose mmultiscripts mprescripts none".split()
+    [
+        "math",
+        "mrow",
+        "mi",
+        "mo",
+        "mn",
+        "mtext",
+        "mspace",
+        "msub",
+        "msup",
+        "msubsup",
+        "munder",
+        "mover",
+        "munderover",
+        "mfrac",
+        "msqrt",
+        "mroot",
+        "mstyle",
+        "mtable",
+        "mtr",
+        "mtd",
+        "mpadded",
+        "mphantom",
+        "menclose",
+        "mmultiscripts",
+        "mprescripts",
+        "none",
+    ]
 )
 _ATTRIBUTES = frozenset(
-    "display displaystyle scriptlevel mathvariant stretchy fence form separator lspace rspace minsize maxsize "
-    "accent accentunder movablelimits largeop linethickness width height depth voffset columnalign "
-    "columnspacing rowspacing columnlines rowlines symmetric notation".split()
+    [
+        "display",
+        "displaystyle",
+        "scriptlevel",
+        "mathvariant",
+        "stretchy",
+        "fence",
+        "form",
+        "separator",
+        "lspace",
+        "rspace",
+        "minsize",
+        "maxsize",
+        "accent",
+        "accentunder",
+        "movablelimits",
+        "largeop",
+        "linethickness",
+        "width",
+        "height",
+        "depth",
+        "voffset",
+        "columnalign",
+        "columnspacing",
+        "rowspacing",
+        "columnlines",
+        "rowlines",
+        "symmetric",
+        "notation",
+    ]
 )
 #: latex2mathml knows no \arg; spelled out, it is upright text as TeX sets it.
 _REWRITTEN = {r"\arg": r"\mathrm{arg}\,"}
@@ -35,16 +90,17 @@ _VARIANTS = {
     "sans-serif": "MATHEMATICAL SANS-SERIF",
     "monospace": "MATHEMATICAL MONOSPACE",
 }
-_DIGITS = "ZERO ONE TWO THREE FOUR FIVE SIX SEVEN EIGHT NINE".split()
+_DIGITS = ("ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE")
 #: Letters that Unicode had before its mathematical alphabets, and so left out of them.
 _OLDER = (
     {("script", letter): char for letter, char in zip("BEFHILMRego", "ℬℰℱℋℐℒℳℛℯℊℴ", strict=True)}
     | {("double-struck", letter): char for letter, char in zip("CHNPQRZ", "ℂℍℕℙℚℝℤ", strict=True)}
     | {("fraktur", letter): char for letter, char in zip("CHIRZ", "ℭℌℑℜℨ", strict=True)}
 )
-#: A long formula may be broken after one of these outside all brackets.
+#: A long formula may be broken after one of these outside all brackets but braces (a set may be long).
 _RELATIONS = frozenset("=<>≤≥→⇒⟹∼≈≔,;∈∀⟺⇔⟶⩽⩾≠")
-_OPENING, _CLOSING = frozenset("([{⟨⌊⌈"), frozenset(")]}⟩⌋⌉")
+_OPENING, _CLOSING = frozenset("([⟨⌊⌈"), frozenset(")]⟩⌋⌉")
+_BARS = frozenset("‖∥|")
 _XMLNS = "http://www.w3.org/1998/Math/MathML"
 
 
@@ -99,6 +155,8 @@ def _parsed(source: str) -> Element | None:
     """The checked row of a formula's elements, or None."""
     from latex2mathml.converter import convert_to_element
 
+    if _STRAY.search(source) or (r"\begin" not in source and re.search(r"(?<!\\)&", source)):
+        return None
     for command, spelled in _REWRITTEN.items():
         source = re.sub(re.escape(command) + r"(?![a-zA-Z])", lambda _, s=spelled: s, source)
     try:
@@ -106,7 +164,11 @@ def _parsed(source: str) -> Element | None:
     except Exception:  # the parser raises many types for malformed sources, an empty one for an open brace
         return None
     row = tree[0] if len(tree) == 1 and tree[0].tag == "mrow" else tree
-    return row if all(_clean(element) for element in row.iter()) else None
+    if not all(_clean(element) for element in row.iter()):
+        return None
+    for element in list(row.iter()):
+        _space_functions(element)
+    return row
 
 
 def _clean(element: Element) -> bool:
@@ -127,7 +189,32 @@ def _clean(element: Element) -> bool:
                 # Relations and brackets that the converter calls identifiers would lose their spacing.
                 element.tag = "mo"
                 element.text = element.text.replace("~", "∼").replace("⟂", "⊥")
+        if element.tag == "mo" and element.text in _BARS and element.get("fence") != "true":
+            # Without \\left and \\right a norm bar is as high as the line, and so is its index.
+            element.set("stretchy", "false")
     return True
+
+
+def _space_functions(row: Element) -> None:
+    """Thin spaces around names of functions, as TeX sets them: browsers know no such names."""
+    if row.tag not in ("mrow", "mtd", "mstyle", "math", "msqrt", "mpadded"):
+        return
+    children = list(row)
+    for k in range(len(children) - 1, -1, -1):
+        if not _is_function(children[k]):
+            continue
+        after = children[k + 1] if k + 1 < len(children) else None
+        before = children[k - 1] if k > 0 else None
+        if after is not None and after.tag not in ("mo", "mspace") and not _is_function(after):
+            row.insert(k + 1, Element("mspace", width="0.17em"))
+        if before is not None and before.tag not in ("mo", "mspace"):
+            row.insert(k, Element("mspace", width="0.17em"))
+
+
+def _is_function(element: Element) -> bool:
+    if element.tag in ("msub", "msup", "msubsup", "munder") and len(element):
+        return _is_function(element[0])
+    return element.tag in ("mi", "mo") and len(element.text or "") > 1 and (element.text or "").isalpha()
 
 
 def _alphabet(text: str, variant: str) -> str:
@@ -160,12 +247,19 @@ def _broken(children: list[Element]) -> list[list[Element]]:
     depth = 0
     for child in children:
         chunks[-1].append(child)
-        text = (child.text or "") if child.tag == "mo" else ""
-        depth += (text in _OPENING and text != "") - (text in _CLOSING and text != "")
-        if depth == 0 and len(text) == 1 and text in _RELATIONS and len(chunks[-1]) > 1:
+        text = _operator(child)
+        depth += (text in _OPENING) - (text in _CLOSING)
+        if depth == 0 and child.tag == "mo" and text in _RELATIONS and len(chunks[-1]) > 1:
             child.set("form", "infix")
             chunks.append([])
     return [chunk for chunk in chunks if chunk]
+
+
+def _operator(element: Element) -> str:
+    """The operator that an element is or that carries its indices, "" if it is none."""
+    while element.tag in ("msub", "msup", "msubsup") and len(element):
+        element = element[0]
+    return (element.text or "") if element.tag == "mo" else ""
 
 
 def _written(element: Element) -> str:

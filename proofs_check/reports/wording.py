@@ -13,7 +13,7 @@ Json = Mapping[str, Any]
 
 
 def number(value: Any, digits: int = DIGITS) -> str:
-    """A number of the document (the strings "inf", "-inf", "nan" included) with a sensible number of digits."""
+    """A number of the document, the strings "inf", "-inf" and "nan" included, rounded for reading."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -52,6 +52,8 @@ def duration(seconds: Any) -> str:
     value = float(seconds)
     if not math.isfinite(value):
         return "unknown time"
+    if value < 1e-3:
+        return "under 1 ms"
     if value < 1:
         return f"{1000 * value:.0f} ms"
     if value < 60:
@@ -86,7 +88,10 @@ def described(summary: Json | None) -> str:
             f"at the last one {interval(_ends(summary['last']))}"
         )
     if "sample" in summary:
-        return f"{summary['sample']} of {summary['n']} replications ({summary['unit']}): {number(summary['mean'])}"
+        return (
+            f"{summary['sample']} of {summary['n']} replications ({summary['unit']}): "
+            f"{number(summary['mean'])}"
+        )
     if "ranking" in summary:
         return "; ".join(f"{name}: {described(value)}" for name, value in summary["ranking"].items())
     if "order" in summary:
@@ -96,6 +101,8 @@ def described(summary: Json | None) -> str:
             f"below {number(summary['before'])} at first, above {number(summary['after'])} in the end, "
             f"crossing in {interval(summary['window'])}"
         )
+    if "shape" in summary and "lo" not in summary:
+        return "an empty array"
     if "shape" in summary:
         shape = " x ".join(map(str, summary["shape"]))
         return f"{shape} values between {number(summary['lo'])} and {number(summary['hi'])}"
@@ -114,6 +121,14 @@ def rules(summary: Json | None) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def tolerances(claim: Json) -> list[str]:
+    """Tolerance rules behind a claim's own numbers, each once, in order."""
+    instances = claim["outcome"]["instances"] if claim["outcome"] else []
+    return list(
+        dict.fromkeys(r for i in instances for side in ("measured", "predicted") for r in rules(i[side]))
+    )
+
+
 def exit_sentence(document: Json) -> str:
     """What the exit status says, in words."""
     totals = document["totals"]
@@ -125,8 +140,8 @@ def exit_sentence(document: Json) -> str:
         return f"Exit status 0: all {claims} and {controls} that ran came out as expected."
     off = ", ".join(c["id"] for c in document["claims"] if not c["as_expected"])
     return (
-        f"Exit status 1: {totals['unexpected']} of {claims} did not come out as expected, with their controls "
-        f"({off}); {totals['controls_as_expected']} of {controls} came out as expected."
+        f"Exit status 1: {totals['unexpected']} of {claims} did not come out as expected, with their "
+        f"controls ({off}); {totals['controls_as_expected']} of {controls} came out as expected."
     )
 
 

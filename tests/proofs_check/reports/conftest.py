@@ -69,7 +69,8 @@ def make_claim(identifier: str = "fake/square", **changes: Any) -> Claim:
         "source": Source.DERIVED,
         "kind": Kind.IDENTITY,
         "evidence": Evidence.NUMERICAL,
-        "statement": r"For $x>0$: $\sqrt{x^2}=c\,x$ with $c=1$, so $\lVert W\rVert_F\sim\tfrac{1}{2}\lVert\hat W\rVert_F\log\tau$.",
+        "statement": r"For $x>0$: $\sqrt{x^2}=c\,x$ with $c=1$, so "
+        r"$\lVert W\rVert_F\sim\tfrac{1}{2}\lVert\hat W\rVert_F\log\tau$.",
         "instances": squares(3),
         "predict": lambda instance, constants: rounded(constants["c"] * instance.data, operations=1),
         "measure": lambda instance: rounded(np.sqrt(instance.data**2), operations=2),
@@ -93,7 +94,9 @@ def slope_claim() -> Claim:
         kind=Kind.RATE,
         window=(10.0, 90.0),
         source=Source.QUOTED,
-        statement=r"$\lVert w(\tau)\rVert\sim\frac{\lVert\hat w\rVert}{2}\log\tau$ and $W(\tau)/\lVert W(\tau)\rVert_F\to\hat W/\lVert\hat W\rVert_F$, where $\hat W=\arg\min\{\tfrac12\lVert W\rVert_F^2:\ (e_{y_i}-e_t)^\top We\ge1\ \forall i,\ t\ne y_i\}$.",
+        statement=r"$\lVert w(\tau)\rVert\sim\frac{\lVert\hat w\rVert}{2}\log\tau$ and "
+        r"$W(\tau)/\lVert W(\tau)\rVert_F\to\hat W/\lVert\hat W\rVert_F$, where "
+        r"$\hat W=\arg\min\{\tfrac12\lVert W\rVert_F^2:\ (e_{y_i}-e_t)^\top We\ge1\ \forall i,\ t\ne y_i\}$.",
         measure=lambda instance: Curve(x=x, y=y, x_name="log time", y_name="norm"),
         predict=lambda instance, constants: truncated(constants["c"], 2 * constants["c"]),
         constants={"c": 0.5},
@@ -105,7 +108,7 @@ def slope_claim() -> Claim:
 
 
 def all_claims() -> list[Claim]:
-    """A claim of many sorts: passing, failing, erratum, vacuous, statistical, raising, hostile, above the tier."""
+    """Claims that pass, fail, are errata, vacuous, statistical, raise, are hostile or above the tier."""
 
     def no_measure(instance: Instance) -> Interval:
         raise CannotForm("there is no separator")
@@ -140,7 +143,9 @@ def all_claims() -> list[Claim]:
             kind=Kind.ORDERING,
             assumes=(),
             constants={"first": "low"},
-            measure=lambda instance: Ranking({"low": Interval.exact(1.0), "high": Interval.exact(2.0)}),
+            measure=lambda instance: Ranking(
+                values={"low": Interval.exact(1.0), "high": Interval.exact(2.0)}
+            ),
             predict=lambda instance, k: ("low", "high") if k["first"] == "low" else ("high", "low"),
             controls=(Plant(name="swapped", constants={"first": "high"}),),
         ),
@@ -152,7 +157,9 @@ def all_claims() -> list[Claim]:
             judgements=4,
             assumes=(),
             constants={"top": 1.0},
-            measure=lambda instance: Sample(values=np.linspace(0.4, 0.6, 40), unit="sequence"),
+            measure=lambda instance: Sample(
+                values=np.linspace(0.4, 0.6, 40), unit="sequence, given this run"
+            ),
             predict=lambda instance, k: Interval(np.array(-np.inf), np.array(k["top"]), "a stated range"),
             controls=(Plant(name="too low", constants={"top": 0.1}),),
         ),
