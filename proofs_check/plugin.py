@@ -5,9 +5,12 @@ Nothing but pytest and the standard library is imported here; the engine is load
 
 from __future__ import annotations
 
+import argparse
 import sys
+import tempfile
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 _CLAIM_MODULE = "marginlab.proofs_check.engine.claim"
 _STATE = pytest.StashKey["_State"]()
+#: The engine's `Tier`, which may not be imported here; a test compares them.
+_TIERS = ("quick", "full", "paper")
 
 
 class _State:
@@ -40,13 +45,34 @@ class UnexpectedVerdict(Exception):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("marginlab claims")
-    group.addoption("--claims-tier", default="quick", help="quick, full or paper (default: quick)")
-    group.addoption("--claims-seeds", type=int, default=None, help="number of seeds 0..n-1 per claim")
+    group.addoption("--claims-tier", default="quick", choices=_TIERS, help="which claims (default: quick)")
+    group.addoption("--claims-seeds", type=_seeds, default=None, help="number of seeds 0..n-1 per claim")
     group.addoption("--claims-report", metavar="DIR", default=None, help="write the claims report to DIR")
     group.addoption("--claims-store", metavar="DIR", default=None, help="keep results in DIR between runs")
 
 
+def _seeds(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a number of seeds is an integer of at least 1, got {text!r}.")
+    return int(text)
+
+
+def _writable_folder(option: str, folder: str) -> None:
+    """Make the folder before the work, so that nothing computed is lost."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise pytest.UsageError(
+            f"{option} needs a folder to write to, got {folder!r}: {error.strerror}."
+        ) from None
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if not _is_worker(config):
+        for option in ("--claims-report", "--claims-store"):
+            if folder := config.getoption(option):
+                _writable_folder(option, folder)
     config.addinivalue_line("markers", "xdist_group(name): items that share a run stay in one worker")
     config.stash[_STATE] = _State()
 
@@ -119,7 +145,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     try:
         run_config = _run_config(config)
-        registry = Registry(_with_dependencies([i.claim for i in claim_items]))
+        registry = Registry(_with_marginlab([i.claim for i in claim_items]))
         selected, above = registry.split((i.claim for i in claim_items), run_config.tier)
         store = ResultStore(config.getoption("--claims-store"))
     except MarginlabError as error:
@@ -134,14 +160,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [i for i in items if i not in dropped]
 
 
-def _with_dependencies(claims: list[Claim]) -> list[Claim]:
-    """The collected claims, with marginlab's own where one of them is depended on from elsewhere."""
+def _with_marginlab(claims: list[Claim]) -> list[Claim]:
+    """The collected claims, with all of marginlab's where one of them is marginlab's or rests on one.
+
+    The error level is divided over all registered claims, so that asking for one file of marginlab's claims
+    must register the others too.
+    """
     known = {c.id for c in claims}
-    if all(i in known for c in claims for i in c.depends_on):
+    if "marginlab.proofs_check.claims" not in sys.modules and all(
+        i in known for c in claims for i in c.depends_on
+    ):
         return claims
     import marginlab
 
-    return [*claims, *(c for c in marginlab.claims() if c.id not in known)]
+    ours = list(marginlab.claims())
+    if any(c in ours for c in claims) or any(i not in known for c in claims for i in c.depends_on):
+        return [*claims, *(c for c in ours if c.id not in known)]
+    return claims
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Note which claims are to run once everybody has deselected: a claim that then does not run is a gap."""
+    state = session.config.stash[_STATE]
+    if state.registry is not None:
+        chosen = {i.claim.id for i in session.items if isinstance(i, ClaimItem)}
+        selected = [c["id"] for c in state.registry["claims"] if c["id"] in chosen]
+        state.registry = {**state.registry, "selected": selected}
 
 
 def _run_config(config: pytest.Config) -> RunConfig:
@@ -202,10 +246,8 @@ def _document(config: pytest.Config, state: _State) -> dict[str, Any]:
     from marginlab.proofs_check.reports.document import report_document
 
     assert state.registry is not None
-    ran = set(state.outcomes) | {claim for claim, _ in state.controls}
-    registry = {**state.registry, "selected": [i for i in state.registry["selected"] if i in ran]}
     return report_document(
-        registry=registry,
+        registry=state.registry,
         outcomes=state.outcomes,
         controls=state.controls,
         config=_run_config(config),
@@ -220,7 +262,13 @@ def _document(config: pytest.Config, state: _State) -> dict[str, Any]:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     state = config.stash[_STATE]
-    if state.registry is None or _is_worker(config):
+    folder = config.getoption("--claims-report")
+    if _is_worker(config) or config.option.collectonly:
+        return
+    if state.registry is None:
+        if folder:
+            terminalreporter.section("claims")
+            terminalreporter.line(f"no claim was collected, so no report was written to {folder}")
         return
     document = _document(config, state)
     totals = document["totals"]
@@ -236,7 +284,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     )
     for claim in document["not_selected"]:
         terminalreporter.line(f"NOT SELECTED {claim['id']}: {claim['reason']}")
-    folder = config.getoption("--claims-report")
     if folder:
         from marginlab.proofs_check.reports import figure_drawers, write_reports
 
