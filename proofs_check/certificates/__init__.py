@@ -1,7 +1,7 @@
 """Rigorous certificates: separators enclosed in exact and ball arithmetic, and the files that show it.
 
-The checker of these files is the module `marginlab.proofs_check.certificates.verify`, which shares no code with
-what stands here.
+The checker of these files is the module `marginlab.proofs_check.certificates.verify`, which shares no code
+with what stands here.
 """
 
 from __future__ import annotations

@@ -18,8 +18,9 @@ class Certificate:
     Attributes
     ----------
     kind : str
-        ``active-set`` (the supporting constraints are proved: Gram system nonsingular, dual weights > 0, every
-        other margin larger), ``exact`` (rational optimum), or ``gap`` (two-sided bound, whatever the support).
+        ``active-set`` (the supporting constraints are proved: Gram system nonsingular, dual weights > 0,
+        every other margin larger), ``exact`` (rational optimum), or ``gap`` (two-sided bound, whatever the
+        support).
     margin_lower, margin_upper : float
         Enclosure of the largest margin max_{||U||_F = 1} min_i <U, z_i>.
     achieved : float

@@ -16,7 +16,7 @@ class Direction(Protocol):
     """A separator and a bound of its angle to the exact one: a `Certificate`, or a `MaxMargin`."""
 
     @property
-    def W(self) -> Float: ...
+    def W(self) -> Float: ...  # noqa: N802
 
     @property
     def angle_bound(self) -> float: ...
@@ -39,8 +39,8 @@ def _unit(rows: Float) -> tuple[Float, Float]:
     """Rows over their norms, and which rows are zero (left as they are).
 
     With n entries the result is within gamma_{n+8} of the exact unit vector in the 2-norm: n + 2 roundings of
-    positive terms in the norm, one in the division, the rest for entries that fall below the normal range once
-    the largest is scaled to [1/2, 1) (an absolute n 2**-1074 there).
+    positive terms in the norm, one in the division, the rest for entries that fall below the normal range
+    once the largest is scaled to [1/2, 1) (an absolute n 2**-1074 there).
     """
     _, top = np.frexp(np.abs(rows).max(axis=-1))
     half = top // 2  # 2**-top alone may overflow
@@ -58,8 +58,8 @@ def alignment(W: Float, solution: Direction) -> CosineEnclosure:
     W : (..., d_k, d_q) array, or (..., D) for a dense problem
         Matrices, of any scale; the leading axes are kept.
     solution : Certificate or MaxMargin
-        With a `Certificate` the enclosure is rigorous. A `MaxMargin` brings the angle bound of its float64 gap,
-        and the enclosure is as good as that number.
+        With a `Certificate` the enclosure is rigorous. A `MaxMargin` brings the angle bound of its float64
+        gap, and the enclosure is as good as that number.
 
     Returns
     -------

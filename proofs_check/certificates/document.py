@@ -7,8 +7,9 @@ Layout (JSON, schema ``marginlab-certificate/1``)::
                     has its rows as keys and the one query (1)
     sample          [index of a query] for each constraint: z_i = vec(keys[i] queries[sample[i]]^T)
     separator       W, as keys (absent if nothing separates)
-    dual            {"index": [i], "mantissa": [integer > 0], "exponent": e, "denominator": integer >= 1}:
-                    p_i = mantissa * 2**e / denominator
+    support         [index of a constraint with a dual weight], increasing
+    dual            {"exponent": e, "mantissa": [[integer > 0]]}, one row, and
+    denominator     integer >= 1: p_i = mantissa * 2**e / denominator
     claims          decimals as strings (margin_lower, margin_upper, achieved, angle), margin_squared "a/b"
 """
 
@@ -41,10 +42,9 @@ def dual_block(rows: Int, weights: Integers, exponent: int, denominator: int = 1
     entries = sorted((int(i), int(w)) for i, w in zip(rows, weights, strict=True) if w)
     zeros = min(((w & -w).bit_length() - 1 for _, w in entries), default=0)
     return {
-        "exponent": exponent + zeros,
+        "support": [i for i, _ in entries],
+        "dual": {"exponent": exponent + zeros, "mantissa": [[w >> zeros for _, w in entries]]},
         "denominator": denominator,
-        "index": [i for i, _ in entries],
-        "mantissa": [w >> zeros for _, w in entries],
     }
 
 
@@ -68,7 +68,7 @@ def claims_of(bounds: Sandwich) -> dict[str, str]:
 def document_of(
     kind: str,
     constraints: Float | RankOneConstraints,
-    dual: dict[str, Any],
+    weights: dict[str, Any],
     claims: dict[str, str],
     W: Float | None = None,
 ) -> dict[str, Any]:
@@ -86,12 +86,13 @@ def document_of(
         "keys": block(data.key_diffs),
         "queries": block(data.queries),
         "sample": data.sample.tolist(),
-        "dual": dual,
+        **weights,
         "claims": claims,
     }
     if W is not None:
         document["separator"] = block(W)
-    longest = max(v.bit_length() for v in (*dual["mantissa"], dual["denominator"]))
+    dual = weights["dual"]
+    longest = max(v.bit_length() for v in (*dual["mantissa"][0], weights["denominator"]))
     if longest > MAX_BITS:
         raise CertificateError(
             f"integers of a certificate file have at most {MAX_BITS} bits, the dual weights need {longest}."

@@ -36,9 +36,9 @@ def integers(array: Float, exponent: int) -> Integers:
     scaled = np.ldexp(mantissa, 53).astype(np.int64)
     shift = np.where(scaled == 0, 0, power - 53 - exponent)
     if shift.size and shift.min() >= 0 and shift.max() < 10:  # |scaled| < 2**53: the shift fits into int64
-        return np.left_shift(scaled, shift).astype(object)
+        return np.left_shift(scaled, shift).astype(np.object_)
     low = np.minimum(shift, 0)  # only trailing zero bits are shifted out
-    return np.right_shift(scaled, -low).astype(object) << (shift - low).astype(object)
+    return np.right_shift(scaled, -low).astype(np.object_) << (shift - low).astype(np.object_)
 
 
 def rounded(values: Integers, exponent: int) -> Float:

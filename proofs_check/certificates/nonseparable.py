@@ -42,9 +42,9 @@ def certify_non_separable(constraints: Float | RankOneConstraints, weights: Floa
     -------
     NonSeparableCertificate
         Of kind ``not-separable`` if exact rational weights with sum p_i z_i = 0 are found on the support of
-        `weights` (at most 128 rows); by Gordan's alternative no W then has all margins positive. Else of kind
-        ``norm-bound``: with r = ||sum p_i z_i|| / sum p_i no W of Frobenius norm 1 has margin above r, so that
-        any W with all margins >= 1 has norm >= 1/r. That does not exclude a separator of smaller margin.
+        `weights` (at most 128 rows); by Gordan's alternative no W then has all margins positive. Else of
+        kind ``norm-bound``: with r = ||sum p_i z_i|| / sum p_i no W of Frobenius norm 1 has margin above r,
+        so that any W with all margins >= 1 has norm >= 1/r. That leaves a separator of smaller margin open.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def certify_non_separable(constraints: Float | RankOneConstraints, weights: Floa
 
 def _exact_weights(problem: ScaledProblem, rows: Int) -> tuple[RationalWeights | None, str | None]:
     """Rational weights on `rows` that combine to exactly zero, or the reason why there are none."""
-    zero = rows[~(problem.keys[rows].any(axis=1) & problem.queries.any(axis=1)[problem.sample[rows]])]
+    zero = rows[problem.zero_rows()[rows]]
     if len(zero):  # a constraint 0 >= 1
         return RationalWeights(zero[:1], np.array([1], dtype=object), 1, False), None
     found = null_weights(problem, rows)

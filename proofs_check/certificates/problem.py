@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 from flint import fmpz_mat
+from numpy.typing import NDArray
 
 from marginlab.proofs_check.certificates.dyadic import (
     Integers,
@@ -101,6 +102,11 @@ class ScaledProblem:
         """Shape (d_k, d_q) of W."""
         return self.keys.shape[1], self.queries.shape[1]
 
+    def zero_rows(self) -> NDArray[np.bool_]:
+        """Which constraints have the zero vector."""
+        keys, queries = np.any(self.keys != 0, axis=1), np.any(self.queries != 0, axis=1)
+        return np.logical_not(np.logical_and(keys, queries[self.sample]))
+
     def select(self, rows: Int) -> ScaledProblem:
         """The problem of `rows` alone, in the same units."""
         return replace(self, keys=self.keys[rows], sample=self.sample[rows], bits=self.bits[rows])
@@ -160,7 +166,7 @@ class ScaledProblem:
         return low, high
 
     def smallest_margin(self, V: Combination) -> Fraction:
-        """min_i <V, z'_i> / b_i, exactly: only the rows that the float bounds cannot tell apart are computed."""
+        """min_i <V, z'_i> / b_i, exactly; only rows that the float bounds cannot tell apart are computed."""
         low, high = self.margin_bounds(V)
         with np.errstate(over="ignore"):
             # dividing by a power of two is exact, and the sign survives where b_i was raised to 2**-1000
@@ -197,8 +203,8 @@ def _unit_rows(rows: Float, name: str) -> tuple[Float, Int]:
     if not (np.ldexp(scaled, power[:, None]) == rows).all():
         row = int(np.argmax((np.ldexp(scaled, power[:, None]) != rows).any(axis=1)))
         raise CertificateError(
-            f"entries of one row of {name} must lie within a factor 2**1000 of each other to be scaled without "
-            f"rounding, row {row} runs from {np.abs(rows[row][rows[row] != 0]).min():.3g} to "
+            f"entries of one row of {name} must lie within a factor 2**1000 of each other to be scaled "
+            f"without rounding, row {row} runs from {np.abs(rows[row][rows[row] != 0]).min():.3g} to "
             f"{np.abs(rows[row]).max():.3g}."
         )
     return scaled, power.astype(np.intp)

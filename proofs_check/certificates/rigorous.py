@@ -17,14 +17,14 @@ from marginlab.proofs_check.certificates.sandwich import sandwich, weight_total
 from marginlab.proofs_check.certificates.support import Support, fixed_point, proved_support
 from marginlab.theory.constraints import RankOneConstraints
 from marginlab.theory.errors import InvalidInput
-from marginlab.theory.validation import Float, Int, flag, float_array, frozen, shaped_array
+from marginlab.theory.validation import Float, Int, flag, frozen, shaped_array
 
 
 class Solution(Protocol):
     """What `certify` reads of a solution: a separator and its dual weights (a `MaxMargin`, say)."""
 
     @property
-    def W(self) -> Float: ...
+    def W(self) -> Float: ...  # noqa: N802
 
     @property
     def dual(self) -> Float: ...
@@ -43,7 +43,7 @@ def certify(
     ----------
     constraints : (N, D) array or RankOneConstraints
     solution : MaxMargin
-        Any object with `W` and `dual` in the Frobenius norm; only a starting point, nothing of it is believed.
+        Any object with `W` and `dual` in the Frobenius norm; a starting point, nothing of it is believed.
     exact : bool
         Solve for the optimum in exact rationals (small problems with short entries).
 
@@ -92,7 +92,7 @@ def _checked(
     if (dual < 0).any():
         row = int(np.argmin(dual))
         raise InvalidInput(f"dual weights must be >= 0, got {dual[row]} for constraint {row}.")
-    zero = ~(problem.keys.any(axis=1) & problem.queries.any(axis=1)[problem.sample])
+    zero = problem.zero_rows()
     if zero.any():
         raise CertificateError(
             f"margin of constraint {int(np.argmax(zero))} > 0 cannot hold: its vector is zero."
@@ -207,7 +207,7 @@ def _certificate(
         centre=frozen(bounds.centre.reshape(shape)),
         radius=ceil_float(bounds.radius),
         dual=frozen(dual),
-        active=frozen(np.array(block["index"], dtype=np.intp)),
+        active=frozen(np.array(block["support"], dtype=np.intp)),
         unproved=support.unproved,
         margin_squared=squared,
         statement=document["statement"],

@@ -23,8 +23,8 @@ from marginlab.theory.validation import Float, Int
 #: bring the gap of the certificate to about 1e-35.
 WEIGHT_BITS = 128
 
-#: Precisions tried in Arb, in bits; a Gram matrix that 1024 bits cannot invert belongs to data whose condition
-#: number is above 1e300.
+#: Precisions tried in Arb, in bits; a Gram matrix that 1024 bits cannot invert has a condition number above
+#: 1e300.
 PRECISIONS = (128, 256, 512, 1024)
 
 
@@ -57,8 +57,8 @@ def solution_radius(gram: Float, error: float, norms: Float, inverse: Float, res
     """y > 0 with |p - p~| <= y for the exact solution of G p = b, or None if it cannot be proved.
 
     Krawczyk's operator with Rump's componentwise test: with C = I - R G and r = b - G p~,
-    p - p~ = R r + C (p - p~). If |R| |r| + |C| y < y for some y > 0 then the spectral radius of |C| is below 1,
-    so that R and G are nonsingular, and the solution lies within y.
+    p - p~ = R r + C (p - p~). If |R| |r| + |C| y < y for some y > 0 then the spectral radius of |C| is below
+    1, so that R and G are nonsingular, and the solution lies within y.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def proved_support(problem: ScaledProblem, rows: Int, weights: Float) -> Support
     solved: tuple[Integers, int, Float] | None = None
     residual = np.zeros(0)
     try:
-        inverse = np.linalg.inv(gram)
+        inverse = np.asarray(np.linalg.inv(gram), dtype=np.float64)
         values, exponent, residual = _refined(problem, rows, weights, inverse)
         radius = solution_radius(gram, error, norms, inverse, residual)
         if radius is not None:
@@ -236,5 +236,5 @@ def _unproved_margin(
         excess = int(value) * power_of_two(power - int(problem.bits[row])) - 1
         slack = distance * Fraction(float(norms[row])) * power_of_two(-int(problem.bits[row]))
         if excess <= slack:
-            return f"margin of constraint {int(row)} > 1 (it is within {float(abs(excess) + slack):.3g} of 1 or below)"
+            return f"margin of constraint {int(row)} > 1 (margin - 1 is at most {float(excess + slack):.3g})"
     return None
