@@ -89,10 +89,10 @@ def identifiable(instance: Instance) -> Answer:
     lower, upper = distances[i].lower, distances[i].upper
     if lower > 0:
         return Answer(Status.HOLDS, f"least distance to the hull is {lower:.4g}, at sample {i}", lower)
-    largest = float(np.abs(_errors(instance.data.problem)).max())
-    close = rounded(0.0, operations=4 * instance.data.problem.values.size, magnitude=largest)
+    # Without a separating hyperplane the target is in the hull as far as float64 can tell.
+    inside = not distances[i].normal.any()
     return Answer(
-        Status.FAILS if upper <= close.hi else Status.UNDECIDED,
+        Status.FAILS if inside else Status.UNDECIDED,
         f"the target of sample {i} is within {upper:.2g} of the hull of the other values",
         upper,
     )

@@ -26,9 +26,14 @@ INTEGERS_DATA = {
 INTEGERS_DESCENT = {**PAPER_DESCENT, "step": 3e-2}
 
 
+#: A target inside the hull keeps the weights away from saturation and lets the residual cancel instead. There the
+#: textbook engine, which forms margins from W itself, has the tighter error bound (2e-7 at the end; 1e-6 is trusted).
+MIXTURE_DESCENT = {**PAPER_DESCENT, "engine": "naive"}
+
+
 def mixture_targets(run: Run) -> Iterable[Instance]:
     """Every target is 0.7 v_a + 0.3 v_b with two distractors' values: attention settles on the mixture."""
-    return [trained(run, MIXTURE_DATA, PAPER_DESCENT, seed, f"mixture, seed {seed}") for seed in range(3)]
+    return [trained(run, MIXTURE_DATA, MIXTURE_DESCENT, seed, f"mixture, seed {seed}") for seed in range(3)]
 
 
 def integer_instance(run: Run) -> Iterable[Instance]:
