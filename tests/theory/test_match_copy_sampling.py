@@ -101,23 +101,23 @@ def covariance_is(samples_x, samples_y, covariance, std):
 
 
 @pytest.fixture(scope="module")
-def general_C():
+def match_matrix():
     rng = np.random.default_rng(11)
     U, _, V = np.linalg.svd(rng.standard_normal((3, 3)))
     return U @ np.diag([1.0, 0.7, 0.2]) @ V
 
 
-def test_query_correlates_with_the_match_by_C_and_with_nothing_else(general_C):
-    task = MatchCopyTask(T=4, d_in=3, C=general_C, coordinate_std=2.0, noise=0.0)
+def test_query_correlates_with_the_match_by_its_matrix_and_with_nothing_else(match_matrix):
+    task = MatchCopyTask(T=4, d_in=3, C=match_matrix, coordinate_std=2.0, noise=0.0)
     data = sample(task, 40_000, 0)
     rows = np.arange(len(data))
     matched = data.tokens[rows, data.match]
     other = data.tokens[rows, (data.match + 1) % 4]
-    assert covariance_is(data.query, matched, 4.0 * general_C, 2.0)
+    assert covariance_is(data.query, matched, 4.0 * match_matrix, 2.0)
     assert covariance_is(data.query, other, np.zeros((3, 3)), 2.0)
     assert covariance_is(data.query, data.query, 4.0 * np.eye(3), 2.0)
     # the test can fail: the transpose is another matrix
-    assert not covariance_is(data.query, matched, 4.0 * general_C.T, 2.0)
+    assert not covariance_is(data.query, matched, 4.0 * match_matrix.T, 2.0)
 
 
 def test_c_means_its_inverse_square():

@@ -1,0 +1,65 @@
+"""What an import loads, and who is pinned to one thread."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import marginlab.simulations as simulations
+from marginlab.simulations.threads import single_threaded
+
+HEAVY = ("torch", "numba", "cvxpy", "sympy", "matplotlib")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import marginlab.theory",
+        "import marginlab.theory.match_copy",
+        "import marginlab.simulations",
+        "from marginlab.simulations import Problem, run, run_batch, Trajectory",
+    ],
+)
+def test_imports_stay_light(statement):
+    code = f"import sys; {statement}; print([m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_compiled_engine_needs_no_torch():
+    code = (
+        "import sys, numpy as np; from marginlab.simulations import Problem, run; "
+        "p = Problem(np.eye(2)[None], np.ones((1, 2)), np.eye(2)[None], np.array([0])); "
+        "run(p, step=0.1, steps=2, record=1); print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_every_public_name_loads_and_others_do_not_exist():
+    for name in dir(simulations):
+        assert getattr(simulations, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        simulations.nothing  # noqa: B018
+
+
+def test_one_thread_inside_and_as_before_outside():
+    np.eye(2) @ np.eye(2)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with threadpool_limits(limits=2):
+            outside = [pool["num_threads"] for pool in threadpool_info()]
+            with pytest.raises(RuntimeError, match="inside"), single_threaded():
+                assert torch.get_num_threads() == 1
+                assert {pool["num_threads"] for pool in threadpool_info()} == {1}
+                raise RuntimeError("inside")
+            assert [pool["num_threads"] for pool in threadpool_info()] == outside
+            assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
