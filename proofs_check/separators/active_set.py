@@ -52,7 +52,8 @@ def block_pivoting(H: Float, beta: Float, start: Int, *, block: int, rounds: int
     """Solution y >= 0 of min y^T H y / 2 - beta^T y, or None if it was not found within `rounds` exchanges.
 
     All negative weights leave at once and the `block` most violated rows enter, as in [2]; where that does
-    not make progress, ever fewer are exchanged. There is no guarantee for singular H: callers fall back on a finite method.
+    not make progress, ever fewer are exchanged. There is no guarantee for singular H: callers fall back
+    on a finite method.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def block_pivoting(H: Float, beta: Float, start: Int, *, block: int, rounds: int
             solution, _ = lapack.dpotrs(L, beta[rows], lower=1)
             y[rows] = solution
         slack = H[:, rows] @ y[rows] - beta
-        # H y - beta sums at most m terms, each below |y_j| max(H), and max(H) <= 2 for rows of norm at most 1.
+        # H y - beta sums at most m terms below |y_j| max(H); max(H) <= 2 for rows of norm at most 1.
         noise = 4 * len(rows) * UNIT_ROUNDOFF * float(np.abs(y).sum()) + 4 * UNIT_ROUNDOFF
         support[:] = False
         support[rows] = True

@@ -30,10 +30,10 @@ TARGET_GAP = 1e-12
 def default_tolerance(hull_distance: float, *, target: float = TARGET_GAP) -> float:
     """Largest accepted gap: `target`, or what rounding W to float64 costs where that is more.
 
-    Rounding W moves <W, x_i> by at most u ||W|| for rows of norm at most 1. Asking for slack u ||W|| in every
-    supporting row lengthens W by sum_i y_i u ||W|| / ||sum_i y_i x_i|| = u ||W|| / delta at first order, where
-    delta = ||sum y_i x_i|| / sum y_i is the distance from the origin to the hull of the scaled rows. Four
-    of these units cover the rounding of W, of its scaling to margin 1 and of the bounds.
+    Rounding W moves <W, x_i> by at most u ||W|| for rows of norm at most 1. Asking for slack u ||W|| in
+    every supporting row lengthens W by sum_i y_i u ||W|| / ||sum_i y_i x_i|| = u ||W|| / delta at first
+    order, where delta = ||sum y_i x_i|| / sum y_i is the distance from the origin to the hull of the scaled
+    rows. Four of these units cover the rounding of W, of its scaling to margin 1 and of the bounds.
 
     Parameters
     ----------
@@ -181,19 +181,18 @@ def _residuals(
     )
 
 
-def not_separable(problem: ScaledProblem, y: Float, *, detail: str = "") -> NotSeparable:
+def not_separable(problem: ScaledProblem, y: Float) -> NotSeparable:
     """The exception for weights y >= 0 of the scaled rows whose combination vanishes to rounding."""
     share = y * problem.beta
     weights = share / share.sum()
     rows = np.flatnonzero(weights)
     high, low = problem.combine_dd((weights[rows] / problem.beta[rows], np.zeros(len(rows))), rows)
-    residual = dd.norm((high, low)) / float(
-        (problem.norms / problem.beta).max()
-    )  # z_i = x_i / (beta_i scale)
+    largest = float((problem.norms / problem.beta).max())  # z_i = x_i / (beta_i scale)
+    residual = dd.norm((high, low)) / largest
     distance = hull_distance(problem, y)
     return NotSeparable(
-        f"the constraints are not separable: {len(rows)} rows, scaled to unit norm, have a convex combination "
-        f"of norm {distance:.1e}, so no W has a relative margin above that.{detail}",
+        f"the constraints are not separable: {len(rows)} rows, scaled to unit norm, have a convex "
+        f"combination of norm {distance:.1e}, so no W has a relative margin above that.",
         NonSeparability(weights=weights, residual=residual),
     )
 

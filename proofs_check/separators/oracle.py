@@ -27,8 +27,8 @@ def max_margin(
     constraints : (N, D) array of constraint vectors z_i, or RankOneConstraints
         Integers are taken as floats; booleans are refused.
     oracle : {"working-set", "nnls", "cvxpy", "first-order"}
-        Families: active set with block exchanges (the fast one); Lawson and Hanson's least-distance programming
-        by SciPy; interior point by cvxpy with Clarabel (the independent reviewer); accelerated projected
+        Families: active set (the fast one); Lawson and Hanson's least-distance programming by SciPy;
+        interior point by cvxpy with Clarabel (the independent reviewer); accelerated projected
         gradient (memory of a few copies of the data, for problems too large to factor).
     norm : {"frobenius", "nuclear"}
         Nuclear needs `RankOneConstraints` (W must be a matrix) and oracle "cvxpy" or "first-order".
@@ -46,8 +46,8 @@ def max_margin(
     NotSeparable
         Some convex combination of the z_i vanishes up to rounding; the exception carries it.
     OracleFailed
-        The gap that we recompute from W and the dual weights is above the tolerance, or separability could not be
-        decided in float64.
+        The gap that we recompute from W and the dual weights is above the tolerance, or separability could
+        not be decided in float64.
     InvalidInput
         Not an (N, D) array of finite real numbers with N, D >= 1; unknown oracle or norm; tolerance not > 0.
     MethodUnavailable
@@ -68,7 +68,8 @@ def max_margin(
         weights = np.zeros(len(norms))
         weights[zero[0]] = 1.0
         raise NotSeparable(
-            f"the constraints are not separable: constraint vector {zero[0]} is zero, so no W gives it a margin.",
+            f"the constraints are not separable: constraint vector {zero[0]} is zero, so no W gives it a "
+            f"margin.",
             NonSeparability(weights=weights, residual=0.0),
         )
     problem = DenseProblem(checked, norms) if isinstance(checked, np.ndarray) else scaled_problem(checked)

@@ -1,4 +1,4 @@
-"""From the supporting rows to a bound at machine precision: refine, exchange what is shown wrong, evaluate."""
+"""From the supporting rows to a bound at machine precision: refine, exchange, evaluate."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Oracle `working-set`: an active-set method on the few rows that matter, grown by the rows it violates.
 
 Few unknowns and many rows: the set is warm-started by the separator of a random tenth of the rows. By
-Clarkson's sampling lemma the optimum of r random rows out of N violates on average at most D (N - r) / (r + 1)
-of the others, about 9 D for a tenth, so two or three passes over all the rows are left.
+Clarkson's sampling lemma the optimum of r random rows out of N violates on average at most
+D (N - r) / (r + 1) of the others, about 9 D for a tenth, so two or three passes over all the rows are left.
 
 References
 ----------
