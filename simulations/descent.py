@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from marginlab.simulations.attention import Problem
 from marginlab.simulations.threads import single_threaded
@@ -24,7 +25,7 @@ def run(
     step: float,
     steps: int,
     record: Any,
-    W0: Float | None = None,
+    W0: ArrayLike | None = None,
     engine: str = "numba",
 ) -> Trajectory:
     """Trajectory of (normalised) gradient descent on the loss of `problem`.
@@ -84,7 +85,7 @@ def run(
 
 
 def run_batch(
-    problems: Sequence[Problem], *, W0: Float | None = None, **options: Any
+    problems: Sequence[Problem], *, W0: ArrayLike | None = None, **options: Any
 ) -> tuple[Trajectory, ...]:
     """`run` for each of several problems of one shape, bit for bit the same as one by one.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from marginlab.simulations.attention import Problem
 from marginlab.simulations.descent import engine_named
@@ -31,7 +32,7 @@ class LogGradient:
     error_bound: float
 
 
-def log_gradient(problem: Problem, W: Float, *, loss: str = "mse", engine: str = "numba") -> LogGradient:
+def log_gradient(problem: Problem, W: ArrayLike, *, loss: str = "mse", engine: str = "numba") -> LogGradient:
     """Gradient of the loss at W by one of the engines of `marginlab.simulations.descent.run`.
 
     Parameters

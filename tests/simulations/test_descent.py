@@ -257,7 +257,7 @@ def test_overflow_is_an_error_and_not_a_trajectory(engine):
         1e200 * np.array([[[0.0], [1.0]]]),
         np.array([0]),
     )
-    with pytest.raises(InvalidInput, match="gradient .* finite in float64"):
+    with pytest.raises(InvalidInput, match=r"gradient .* finite in float64"):
         run(problem, step=1.0, steps=3, record=1, engine=engine)
 
 
