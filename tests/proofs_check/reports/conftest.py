@@ -217,3 +217,21 @@ def document() -> dict[str, Any]:
 def good_document() -> dict[str, Any]:
     """A report in which everything is as expected."""
     return make_document([make_claim(), slope_claim()])
+
+
+@pytest.fixture(scope="session")
+def empty_document() -> dict[str, Any]:
+    """A report of a run in which every claim was above the tier."""
+    return make_document([make_claim("fake/large", min_tier=Tier.PAPER)])
+
+
+@pytest.fixture(scope="session")
+def hostile() -> str:
+    """Text that would do harm in some format."""
+    return HOSTILE
+
+
+@pytest.fixture(scope="session")
+def registry() -> Registry:
+    """The made-up claims."""
+    return Registry(all_claims())

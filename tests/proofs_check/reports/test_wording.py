@@ -1,0 +1,94 @@
+"""Numbers as a reader sees them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marginlab.proofs_check.reports import wording
+
+FLOATS = st.floats(
+    allow_nan=False, allow_infinity=False, allow_subnormal=False, min_value=-1e300, max_value=1e300
+)
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ([1.0, 1.0], "1"),
+        ([0.45, 0.55], "[0.45, 0.55]"),
+        ([0.5 - 2.0**-40, 0.5 + 2.0**-40], "0.5 ± 9.1e-13"),
+        ([1 / 3 - 1e-12, 1 / 3 + 1e-12], "0.3333333333333 ± 1.0e-12"),
+        (["-inf", 1.0], "≤ 1"),
+        ([0.25, "inf"], "≥ 0.25"),
+        (["-inf", "inf"], "any value"),
+        (["inf", "inf"], "∞"),
+        (None, "-"),
+    ],
+)
+def test_intervals(ends: list[Any] | None, text: str) -> None:
+    assert wording.interval(ends) == text
+
+
+@settings(deadline=None, max_examples=300)
+@given(FLOATS, FLOATS)
+def test_an_interval_is_never_shown_as_a_point(a: float, b: float) -> None:
+    lo, hi = min(a, b), max(a, b)
+    shown = wording.interval([lo, hi])
+    if lo == hi:
+        assert float(shown) == pytest.approx(lo, rel=10.0 ** (1 - wording.DIGITS))
+    elif "±" in shown:
+        centre, radius = map(float, shown.split(" ± "))
+        # Two digits of the radius, and the centre to well within it.
+        assert radius == pytest.approx((hi / 2 - lo / 2), rel=0.06)
+        assert abs(centre - (lo / 2 + hi / 2)) <= max(radius, 4 * math.ulp(centre))
+    else:
+        left, right = shown.strip("[]").split(", ")
+        assert left != right
+        assert float(left) == pytest.approx(lo, rel=10.0 ** (1 - wording.DIGITS))
+
+
+def test_numbers() -> None:
+    assert [wording.number(v) for v in (None, True, 3, 0.1 + 0.2, "inf", "-inf", "nan", 1e-300)] == [
+        "-", "true", "3", "0.3", "∞", "-∞", "not a number", "1e-300",
+    ]  # fmt: skip
+
+
+def test_durations() -> None:
+    times = (0, 0.0004, 0.0126, 3.44, 59.99, 320.2)
+    assert [wording.duration(t) for t in times] == [
+        "under 1 ms", "under 1 ms", "13 ms", "3.4 s", "60.0 s", "5 min 20 s",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("summary", "text"),
+    [
+        ({"lo": 1.0, "hi": 1.0, "rule": "exact"}, "1"),
+        ({"lo": 0.0, "hi": 2.0, "shape": [2, 3], "rule": "exact"}, "2 x 3 values between 0 and 2"),
+        ({"shape": [0], "rule": "exact"}, "an empty array"),
+        ({"curve": "norm", "against": "log t", "points": 9, "last": {"lo": 1.0, "hi": 2.0}, "rule": "r"},
+         "norm against log t at 9 points, at the last one [1, 2]"),
+        ({"approach": "1 - cos", "points": 9, "last": {"lo": 0.0, "hi": 0.5}, "rule": "r"},
+         "1 - cos at 9 points, at the last one [0, 0.5]"),
+        ({"sample": "mean", "n": 7, "unit": "seed", "mean": 0.5}, "mean of 7 replications (seed): 0.5"),
+        ({"ranking": {"a": {"lo": 1.0, "hi": 1.0, "rule": "x"}, "b": {"lo": 2.0, "hi": 2.0, "rule": "y"}}},
+         "a: 1; b: 2"),
+        ({"before": 0.1, "after": 0.9, "window": [1, 2]},
+         "below 0.1 at first, above 0.9 in the end, crossing in [1, 2]"),
+        ({"order": ["a", "b"]}, "a < b"),
+        ({"value": "<object>"}, "<object>"),
+        (None, "not formed"),
+    ],
+)  # fmt: skip
+def test_values_in_words(summary: dict[str, Any] | None, text: str) -> None:
+    assert wording.described(summary) == text
+
+
+def test_rules_of_a_ranking() -> None:
+    ranking = {"a": {"lo": 1.0, "hi": 1.0, "rule": "x"}, "b": {"lo": 2.0, "hi": 2.0, "rule": "y"}}
+    assert wording.rules({"ranking": ranking}) == ["x", "y"]
