@@ -58,8 +58,8 @@ class Interval:
         centre, half = np.broadcast_arrays(
             np.asarray(value, dtype=np.float64), np.asarray(radius, dtype=np.float64)
         )
-        if (half < 0).any():
-            raise InvalidInput(f"an interval's radius must not be negative, got {half.min()}.")
+        if not (half >= 0).all():
+            raise InvalidInput(f"an interval's radius must be a number >= 0, got {half.min()}.")
         # One ulp outwards pays for the rounding of the sum (half an ulp) and of the radius (second order).
         lo = np.where(half > 0, np.nextafter(centre - half, -np.inf), centre)
         hi = np.where(half > 0, np.nextafter(centre + half, np.inf), centre)

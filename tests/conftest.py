@@ -1,0 +1,3 @@
+"""Plugins that the tests of the plugin and of the command line need."""
+
+pytest_plugins = ["pytester"]
