@@ -5,14 +5,48 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from marginlab.proofs_check.certificates.document import document_of
+from marginlab.theory.constraints import RankOneConstraints
 from marginlab.theory.validation import Float, Int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Certificate:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Filed:
+    """What every certificate has: the data, the exact weights and the claims behind its file."""
+
+    kind: str
+    constraints: Float | RankOneConstraints = field(repr=False)
+    weights_block: dict[str, Any] = field(repr=False)
+    claims: dict[str, str] = field(repr=False)
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The certificate file as a JSON object."""
+        W = self.W if isinstance(self, Certificate) else None
+        return document_of(self.kind, self.constraints, self.weights_block, self.claims, W)
+
+    @property
+    def statement(self) -> str:
+        """What is proved, in one sentence."""
+        return self.document["statement"]
+
+    def to_json(self) -> str:
+        """The certificate file: what `marginlab verify` reads."""
+        return json.dumps(self.document, separators=(",", ":")) + "\n"
+
+    def write(self, path: str | Path) -> Path:
+        """Write the certificate file and return its path."""
+        path = Path(path)
+        path.write_text(self.to_json(), encoding="utf-8")
+        return path
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Certificate(_Filed):
     """Rigorous enclosure of the max-margin separator; every float is rounded outward from exact arithmetic.
 
     Attributes
@@ -44,10 +78,9 @@ class Certificate:
     statement : str
         What is proved, in one sentence.
     document : dict
-        The certificate file as a JSON object.
+        The certificate file as a JSON object, built when it is first asked for.
     """
 
-    kind: str
     margin_lower: float
     margin_upper: float
     achieved: float
@@ -60,20 +93,10 @@ class Certificate:
     active: Int
     unproved: str | None
     margin_squared: Fraction | None
-    statement: str
-    document: dict[str, Any] = field(repr=False)
-
-    def to_json(self) -> str:
-        """The certificate file: what `marginlab verify` reads."""
-        return _text(self.document)
-
-    def write(self, path: str | Path) -> Path:
-        """Write the certificate file and return its path."""
-        return _write(path, self.to_json())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NonSeparableCertificate:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NonSeparableCertificate(_Filed):
     """Proof that no W, or no W of moderate norm, satisfies all constraints.
 
     Attributes
@@ -92,27 +115,6 @@ class NonSeparableCertificate:
         As for `Certificate`.
     """
 
-    kind: str
     margin_upper: float
     weights: Float
     unproved: str | None
-    statement: str
-    document: dict[str, Any] = field(repr=False)
-
-    def to_json(self) -> str:
-        """The certificate file: what `marginlab verify` reads."""
-        return _text(self.document)
-
-    def write(self, path: str | Path) -> Path:
-        """Write the certificate file and return its path."""
-        return _write(path, self.to_json())
-
-
-def _text(document: dict[str, Any]) -> str:
-    return json.dumps(document, separators=(",", ":")) + "\n"
-
-
-def _write(path: str | Path, text: str) -> Path:
-    path = Path(path)
-    path.write_text(text, encoding="utf-8")
-    return path

@@ -38,9 +38,21 @@ def block(array: Float) -> dict[str, Any]:
 
 
 def dual_block(rows: Int, weights: Integers, exponent: int, denominator: int = 1) -> dict[str, Any]:
-    """Positive weights p_i = weights_i 2**exponent / denominator on `rows`, in increasing order of rows."""
+    """Positive weights p_i = weights_i 2**exponent / denominator on `rows`, in increasing order of rows.
+
+    Raises
+    ------
+    CertificateError
+        Numbers beyond what the file format allows.
+    """
     entries = sorted((int(i), int(w)) for i, w in zip(rows, weights, strict=True) if w)
-    zeros = min(((w & -w).bit_length() - 1 for _, w in entries), default=0)
+    zeros = min((w & -w).bit_length() - 1 for _, w in entries)
+    longest = max(max(w.bit_length() for _, w in entries) - zeros, denominator.bit_length())
+    if longest > MAX_BITS or abs(exponent + zeros) > MAX_EXPONENT:
+        raise CertificateError(
+            f"a certificate file holds integers of at most {MAX_BITS} bits and exponents within +-{MAX_EXPONENT}, "
+            f"the dual weights need {longest} bits and exponent {exponent + zeros}."
+        )
     return {
         "support": [i for i, _ in entries],
         "dual": {"exponent": exponent + zeros, "mantissa": [[w >> zeros for _, w in entries]]},
@@ -51,8 +63,8 @@ def dual_block(rows: Int, weights: Integers, exponent: int, denominator: int = 1
 def unscaled_weights(weights: Integers, exponent: int, bits: Int, shift: int) -> tuple[Integers, int]:
     """Weights of the data's own units from those of the scaled problem: p_i = 2**(bits_i - 2 shift) p'_i."""
     low = int(bits.min())
-    lifted_weights = np.array([int(w) << (int(b) - low) for w, b in zip(weights, bits, strict=True)], object)
-    return lifted_weights, exponent - 2 * shift + low
+    plain = [w << (b - low) for w, b in zip(weights.tolist(), bits.tolist(), strict=True)]
+    return np.array(plain, dtype=np.object_), exponent - 2 * shift + low
 
 
 def claims_of(bounds: Sandwich) -> dict[str, str]:
@@ -72,13 +84,7 @@ def document_of(
     claims: dict[str, str],
     W: Float | None = None,
 ) -> dict[str, Any]:
-    """The whole file of one certificate.
-
-    Raises
-    ------
-    CertificateError
-        Exponents beyond what the file format allows.
-    """
+    """The whole file of one certificate."""
     data = lifted(constraints)
     document: dict[str, Any] = {
         "schema": SCHEMA,
@@ -90,18 +96,7 @@ def document_of(
         "claims": claims,
     }
     if W is not None:
-        document["separator"] = block(W)
-    dual = weights["dual"]
-    longest = max(v.bit_length() for v in (*dual["mantissa"][0], weights["denominator"]))
-    if longest > MAX_BITS:
-        raise CertificateError(
-            f"integers of a certificate file have at most {MAX_BITS} bits, the dual weights need {longest}."
-        )
-    if abs(dual["exponent"]) > MAX_EXPONENT:
-        raise CertificateError(
-            f"exponents of a certificate file lie within +-{MAX_EXPONENT}, the dual weights need "
-            f"{dual['exponent']}: rescale the data."
-        )
+        document["separator"] = block(W.reshape(data.shape))
     document["data_sha256"] = data_digest(document)
     document["statement"] = statement(document)
     return document

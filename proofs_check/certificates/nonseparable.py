@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginlab.proofs_check.certificates.certificate import NonSeparableCertificate
-from marginlab.proofs_check.certificates.document import document_of, dual_block, unscaled_weights
+from marginlab.proofs_check.certificates.document import dual_block, unscaled_weights
 from marginlab.proofs_check.certificates.dyadic import (
     Integers,
     ceil_float,
@@ -100,21 +100,21 @@ def _certificate(
     unproved: str | None,
 ) -> NonSeparableCertificate:
     """The bound that the weights prove, and its file."""
-    norm = problem.combine(rows, weights, exponent).norm_squared()
+    norm = problem.integer_rows(rows).combine(weights, exponent).norm_squared()
     total = weight_total(problem, rows, weights, exponent)
     upper = ceil_root(norm / total**2) * power_of_two(problem.shift)
     plain, power = unscaled_weights(weights, exponent, problem.bits[rows], problem.shift)
     kind = "not-separable" if norm == 0 else "norm-bound"
     claims = {} if norm == 0 else {"margin_upper": decimal(upper, up=True)}
-    document = document_of(kind, constraints, dual_block(rows, plain, power, denominator), claims)
     result = np.zeros(len(problem))
     scale = int(np.max([int(w).bit_length() for w in plain]))
     result[rows] = rounded(plain, -scale)
     return NonSeparableCertificate(
         kind=kind,
+        constraints=constraints,
+        weights_block=dual_block(rows, plain, power, denominator),
+        claims=claims,
         margin_upper=ceil_float(upper),
         weights=frozen(result / result.sum()),
         unproved=unproved if norm else None,
-        statement=document["statement"],
-        document=document,
     )

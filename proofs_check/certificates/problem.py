@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from flint import fmpz_mat
 from numpy.typing import NDArray
 
 from marginlab.proofs_check.certificates.dyadic import (
@@ -14,9 +13,9 @@ from marginlab.proofs_check.certificates.dyadic import (
     common_exponent,
     integers,
     power_of_two,
-    rounded,
 )
 from marginlab.proofs_check.certificates.errors import CertificateError
+from marginlab.proofs_check.certificates.rows import Combination, IntegerRows
 from marginlab.theory.constraints import RankOneConstraints
 from marginlab.theory.errors import InvalidInput
 from marginlab.theory.validation import Float, Int, float_array
@@ -32,27 +31,6 @@ def gamma(k: int) -> float:
     roundings (no BLAS that NumPy links uses Strassen's algorithm).
     """
     return k * U / (1 - k * U) * (1 + 4 * U)
-
-
-@dataclass(frozen=True, slots=True)
-class Combination:
-    """V = sum_i w_i z'_i, exactly: the integer matrix `matrix` times 2**exponent."""
-
-    matrix: fmpz_mat
-    exponent: int
-
-    def float(self) -> Float:
-        """V as float64: ||V.float() - V||_F <= 3 u ||V||_F."""
-        return rounded(np.array(self.matrix.tolist(), dtype=object), self.exponent)
-
-    def norm_squared(self) -> Fraction:
-        """||V||_F^2, exactly."""
-        return sum_of_squares(self.matrix) * power_of_two(2 * self.exponent)
-
-
-def sum_of_squares(matrix: fmpz_mat) -> int:
-    """Sum of the squared entries of an integer matrix."""
-    return sum(int(v) ** 2 for v in matrix.entries())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,9 +89,11 @@ class ScaledProblem:
         """The problem of `rows` alone, in the same units."""
         return replace(self, keys=self.keys[rows], sample=self.sample[rows], bits=self.bits[rows])
 
-    def key_integers(self, rows: Int) -> Integers:
-        """Rows of `keys` over 2**key_exponent, as integers."""
-        return integers(self.keys[rows], self.key_exponent)
+    def integer_rows(self, rows: Int) -> IntegerRows:
+        """Those rows in exact integers."""
+        return IntegerRows(
+            self.keys[rows], self.key_exponent, self.query_integers, self.query_exponent, self.sample[rows]
+        )
 
     def gram(self, rows: Int) -> tuple[Float, float]:
         """Float Gram matrix of `rows`, and eps with |error_ij| <= eps ||z'_i|| ||z'_j||.
@@ -125,28 +105,6 @@ class ScaledProblem:
         keys = self.keys[rows]
         where = self.sample[rows]
         return (keys @ keys.T) * queries[np.ix_(where, where)], gamma(sum(self.shape) + 5)
-
-    def combine(self, rows: Int, weights: Integers, exponent: int) -> Combination:
-        """sum_i weights_i 2**exponent z'_i over `rows`, exactly."""
-        where, position = np.unique(self.sample[rows], return_inverse=True)
-        per_sample = np.zeros((len(where), self.shape[0]), dtype=object)
-        np.add.at(per_sample, position, self.key_integers(rows) * weights[:, None])
-        product = fmpz_mat(per_sample.T.tolist()) * fmpz_mat(self.query_integers[where].tolist())
-        return Combination(product, exponent + self.key_exponent + self.query_exponent)
-
-    def margins(self, V: Combination, rows: Int) -> tuple[Integers, int]:
-        """<V, z'_i> for `rows`, exactly: integers and their common exponent."""
-        where, position = np.unique(self.sample[rows], return_inverse=True)
-        turned = V.matrix * fmpz_mat(self.query_integers[where].T.tolist())  # (d_k, len(where))
-        keys = self.key_integers(rows)
-        result = np.zeros(len(rows), dtype=object)
-        order = np.argsort(position, kind="stable")
-        ends = np.searchsorted(position[order], np.arange(len(where) + 1))
-        for s in range(len(where)):
-            block = order[ends[s] : ends[s + 1]]
-            column = fmpz_mat([[turned[i, s]] for i in range(turned.nrows())])
-            result[block] = [int(v) for v in (fmpz_mat(keys[block].tolist()) * column).entries()]
-        return result, V.exponent + self.key_exponent + self.query_exponent
 
     def margin_bounds(self, V: Combination) -> tuple[Float, Float]:
         """Lower and upper float64 bounds of <V, z'_i> for every i, at the cost of one pass over the data.
@@ -173,10 +131,15 @@ class ScaledProblem:
             low, high = low / self.thresholds, high / self.thresholds
         deep = self.bits < -1000
         rows = np.flatnonzero((low <= high.min()) | deep)
-        values, exponent = self.margins(V, rows)
-        return min(
-            int(v) * power_of_two(exponent - int(b)) for v, b in zip(values, self.bits[rows], strict=True)
-        )
+        values, exponent = self.integer_rows(rows).margins(V)
+        return smallest_ratio(values.tolist(), exponent, self.bits[rows])
+
+
+def smallest_ratio(values: list[int], exponent: int, bits: Int) -> Fraction:
+    """min_i values_i 2**(exponent - bits_i), exactly."""
+    top = int(bits.max())
+    least = min(v << (top - b) for v, b in zip(values, bits.tolist(), strict=True))
+    return least * power_of_two(exponent - top)
 
 
 def lifted(constraints: Float | RankOneConstraints) -> RankOneConstraints:

@@ -17,7 +17,6 @@ from flint import fmpq, fmpq_mat
 from marginlab.proofs_check.certificates.dyadic import Integers, power_of_two
 from marginlab.proofs_check.certificates.errors import CertificateError
 from marginlab.proofs_check.certificates.problem import ScaledProblem
-from marginlab.proofs_check.certificates.support import exact_gram
 from marginlab.theory.validation import Int
 
 #: Rows that the method may hold: rational solves of 53-bit data at this size take about a second each.
@@ -63,11 +62,11 @@ class _Gram:
 
     def _add(self, new: list[int]) -> None:
         every = new + [i for i, j in self.known if i == j]
-        gram, exponent = exact_gram(self.problem, np.array(every))
-        scale = power_of_two(exponent)
+        exact = self.problem.integer_rows(np.array(every))
+        gram, scale = exact.gram(), power_of_two(2 * exact.exponent)
         for a, i in enumerate(every):
             for b, j in enumerate(every):
-                self.known[i, j] = int(gram[a][b]) * scale
+                self.known[i, j] = gram[a][b] * scale
 
     def solve(self, rows: list[int], right: list[Fraction]) -> list[Fraction] | None:
         """The exact solution of G x = right on `rows`; None if G is singular."""
@@ -88,8 +87,8 @@ def _most_violated(problem: ScaledProblem, weights: dict[int, Fraction]) -> int 
     exact = _common_denominator(list(weights), list(weights.values()), True)
     if len(exact.rows) == 0:
         return 0
-    V = problem.combine(exact.rows, exact.numerators, 0)
-    values, exponent = problem.margins(V, np.arange(len(problem)))
+    V = problem.integer_rows(exact.rows).combine(exact.numerators, 0)
+    values, exponent = problem.integer_rows(np.arange(len(problem))).margins(V)
     relative = [int(v) * power_of_two(exponent - int(b)) for v, b in zip(values, problem.bits, strict=True)]
     row = min(range(len(relative)), key=relative.__getitem__)
     return row if relative[row] < exact.denominator else None

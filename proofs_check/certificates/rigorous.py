@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from marginlab.proofs_check.certificates.certificate import Certificate
-from marginlab.proofs_check.certificates.document import claims_of, document_of, dual_block, unscaled_weights
+from marginlab.proofs_check.certificates.document import claims_of, dual_block, unscaled_weights
 from marginlab.proofs_check.certificates.dyadic import ceil_float, floor_float, power_of_two, rounded_over
 from marginlab.proofs_check.certificates.errors import CertificateError
 from marginlab.proofs_check.certificates.problem import ScaledProblem, gamma, scaled_problem
@@ -145,7 +145,9 @@ def _second_try(problem: ScaledProblem, W: Float, scaled: Float, first: Support 
     reason = (
         "the Gram matrix of the supporting constraints is nonsingular" if first is None else first.unproved
     )
-    return Support(rows, weights, exponent, problem.combine(rows, weights, exponent), False, reason)
+    return Support(
+        rows, weights, exponent, problem.integer_rows(rows).combine(weights, exponent), False, reason
+    )
 
 
 def _exact_certificate(
@@ -161,7 +163,7 @@ def _exact_certificate(
             "min_i <W, z_i> > 0 cannot hold: nonnegative weights on constraints "
             f"{', '.join(map(str, sorted(found.rows.tolist())))} combine to exactly zero."
         )
-    V = problem.combine(found.rows, found.numerators, 0)
+    V = problem.integer_rows(found.rows).combine(found.numerators, 0)
     support = Support(found.rows, found.numerators, 0, V, True, None)
     return _certificate(constraints, problem, W, support, denominator=found.denominator)
 
@@ -179,7 +181,7 @@ def _certificate(
     A common factor of all weights changes neither bound, so that the denominator does not enter them.
     """
     total = weight_total(problem, support.rows, support.weights, support.exponent)
-    bounds = sandwich(problem, W, support.combination, total)
+    bounds = sandwich(problem, W, support.combination, total, support.margin)
     if bounds.lower <= 0:
         raise CertificateError("the largest margin > 0 could not be proved.")
     kind = "exact" if denominator else "active-set" if support.unproved is None else "gap"
@@ -192,12 +194,14 @@ def _certificate(
     if denominator:
         squared = denominator / (sum(map(int, weights)) * power_of_two(exponent))
         claims["margin_squared"] = f"{squared.numerator}/{squared.denominator}"
-    document = document_of(kind, constraints, block, claims, W)
     dual = np.zeros(len(problem))
     dual[support.rows] = rounded_over(weights, exponent, denominator or 1)
     shape = problem.shape if isinstance(constraints, RankOneConstraints) else problem.shape[:1]
     return Certificate(
         kind=kind,
+        constraints=constraints,
+        weights_block=block,
+        claims=claims,
         margin_lower=floor_float(bounds.lower),
         margin_upper=ceil_float(bounds.upper),
         achieved=floor_float(bounds.achieved),
@@ -210,6 +214,4 @@ def _certificate(
         active=frozen(np.array(block["support"], dtype=np.intp)),
         unproved=support.unproved,
         margin_squared=squared,
-        statement=document["statement"],
-        document=document,
     )

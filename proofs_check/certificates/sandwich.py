@@ -23,7 +23,8 @@ from marginlab.proofs_check.certificates.dyadic import (
     power_of_two,
 )
 from marginlab.proofs_check.certificates.errors import CertificateError
-from marginlab.proofs_check.certificates.problem import Combination, ScaledProblem
+from marginlab.proofs_check.certificates.problem import ScaledProblem
+from marginlab.proofs_check.certificates.rows import Combination, inner
 from marginlab.theory.validation import Float
 
 
@@ -59,9 +60,8 @@ def weight_total(problem: ScaledProblem, rows: np.ndarray, weights: np.ndarray, 
     """sum p'_i b_i over `rows`, exactly: the sum of the dual weights in scaled units."""
     bits = problem.bits[rows]
     low = int(bits.min())
-    return sum(int(w) << (int(b) - low) for w, b in zip(weights, bits, strict=True)) * power_of_two(
-        exponent + low
-    )
+    total = sum(int(w) << (b - low) for w, b in zip(weights, bits.tolist(), strict=True))
+    return total * power_of_two(exponent + low)
 
 
 def separator_combination(problem: ScaledProblem, W: Float) -> Combination:
@@ -70,8 +70,10 @@ def separator_combination(problem: ScaledProblem, W: Float) -> Combination:
     return Combination(fmpz_mat(integers(W, exponent).tolist()), exponent + problem.shift)
 
 
-def sandwich(problem: ScaledProblem, W: Float, V: Combination, total: Fraction) -> Sandwich:
-    """Bounds that W and the dual weights behind V (of sum `total`) prove.
+def sandwich(
+    problem: ScaledProblem, W: Float, V: Combination, total: Fraction, margin_V: Fraction | None = None
+) -> Sandwich:
+    """Bounds that W and the dual weights behind V (of sum `total`) prove; `margin_V` if it is known.
 
     Raises
     ------
@@ -81,7 +83,9 @@ def sandwich(problem: ScaledProblem, W: Float, V: Combination, total: Fraction) 
     unit = power_of_two(problem.shift)
     primal = separator_combination(problem, W)
     norm_W, norm_V = primal.norm_squared(), V.norm_squared()
-    margin_W, margin_V = problem.smallest_margin(primal), problem.smallest_margin(V)
+    margin_W = problem.smallest_margin(primal)
+    if margin_V is None:
+        margin_V = problem.smallest_margin(V)
     if margin_W <= 0:
         raise CertificateError(
             f"min_i <W, z_i> > 0 could not be proved: the smallest margin of W is {float(margin_W):.6g}."
@@ -92,8 +96,7 @@ def sandwich(problem: ScaledProblem, W: Float, V: Combination, total: Fraction) 
     lower_W = margin_W**2 / norm_W
     lower_V = max(margin_V, Fraction(0)) ** 2 / norm_V
     angle = angle_upper(1 - lower_W / best)
-    inner = sum(int(a) * int(b) for a, b in zip(primal.matrix.entries(), V.matrix.entries(), strict=True))
-    cosine = inner * power_of_two(primal.exponent + V.exponent)
+    cosine = inner(primal, V)
     if cosine > 0:
         angle = min(angle, angle_upper(1 - cosine**2 / (norm_W * norm_V)) + angle_upper(1 - lower_V / best))
     centre, radius = _ball(problem, *((primal, margin_W) if lower_W >= lower_V else (V, margin_V)), best)
@@ -120,9 +123,8 @@ def _ball(problem: ScaledProblem, U: Combination, margin: Fraction, best: Fracti
             f"the separator has entries beyond float64, its norm is {1 / float(best) ** 0.5:.3g}."
         )
     rounded_centre = separator_combination(problem, centre)
-    off = sum(
-        (int(a) * power_of_two(rounded_centre.exponent) * margin - int(b) * power_of_two(U.exponent)) ** 2
-        for a, b in zip(rounded_centre.matrix.entries(), U.matrix.entries(), strict=True)
-    )
-    distance = ceil_root(U.norm_squared() / margin**2 - 1 / best) + ceil_root(off / margin**2)
+    # ||centre - U/m||^2 = ||centre||^2 - 2 <centre, U> / m + ||U||^2 / m^2, without rounding
+    square = U.norm_squared() / margin**2
+    off = rounded_centre.norm_squared() - 2 * inner(rounded_centre, U) / margin + square
+    distance = ceil_root(square - 1 / best) + ceil_root(off)
     return centre, distance / power_of_two(problem.shift)

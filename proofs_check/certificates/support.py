@@ -16,12 +16,17 @@ import numpy as np
 from flint import arb_mat, fmpz_mat
 
 from marginlab.proofs_check.certificates.dyadic import Integers, ceil_float, ceil_root, power_of_two, rounded
-from marginlab.proofs_check.certificates.problem import Combination, ScaledProblem, gamma
+from marginlab.proofs_check.certificates.problem import ScaledProblem, gamma, smallest_ratio
+from marginlab.proofs_check.certificates.rows import Combination, IntegerRows
 from marginlab.theory.validation import Float, Int
 
 #: Bits kept of the largest dual weight: float64 refinement gains about 40 bits a step, and three steps of it
 #: bring the gap of the certificate to about 1e-35.
 WEIGHT_BITS = 128
+
+#: Refinement stops once the residual is this many bits above the last bit of the weights: half of what one more
+#: step could win is lost to rounding there, and the gap is below 2**-200 anyway.
+ENOUGH_BITS = 20
 
 #: Precisions tried in Arb, in bits; a Gram matrix that 1024 bits cannot invert has a condition number above
 #: 1e300.
@@ -43,6 +48,9 @@ class Support:
         The exact weights of G p = b are proved positive.
     unproved : str or None
         The first inequality that could not be proved; None if the support is proved.
+    margin : Fraction or None
+        A lower bound of the smallest <V, z'_i> / b_i where the proof brings one along: it is attained on
+        `rows`, or it is 1, since every other margin of W' is above 1 by more than ||W' - V|| ||z'_i||.
     """
 
     rows: Int
@@ -51,6 +59,7 @@ class Support:
     combination: Combination
     positive: bool
     unproved: str | None
+    margin: Fraction | None = None
 
 
 def solution_radius(gram: Float, error: float, norms: Float, inverse: Float, residual: Float) -> Float | None:
@@ -96,81 +105,85 @@ def solution_radius(gram: Float, error: float, norms: Float, inverse: Float, res
     return None
 
 
-def _residual(problem: ScaledProblem, rows: Int, weights: Integers, exponent: int) -> tuple[Integers, int]:
-    """b - G p over `rows`, exactly: integers and their exponent."""
-    values, power = problem.margins(problem.combine(rows, weights, exponent), rows)
-    low = min(power, int(problem.bits[rows].min()))
-    target = np.array([1 << (int(b) - low) for b in problem.bits[rows]], dtype=object)
-    return target - values * (1 << (power - low)), low
+@dataclass(frozen=True, slots=True, eq=False)
+class _Weights:
+    """Weights of some rows with what they leave of the system, exactly.
+
+    `values` times 2**exponent are the weights; `residual` times 2**power is b - G p.
+    """
+
+    values: Integers
+    exponent: int
+    combination: Combination
+    residual: Integers
+    power: int
+
+    def residual_float(self) -> Float:
+        """b - G p as floats, each within 2**-52 of itself or 2**-1000 of the largest."""
+        return rounded(self.residual, self.power)
 
 
-def fixed_point(weights: Float) -> tuple[Integers, int]:
-    """Weights as integers times 2**exponent with `WEIGHT_BITS` bits for the largest."""
-    exponent = int(np.frexp(weights.max())[1]) - WEIGHT_BITS
-    fractions = (Fraction(float(w)) * power_of_two(-exponent) for w in weights)
-    return np.array([round(f) for f in fractions], dtype=object), exponent
+def _weights(rows: IntegerRows, bits: Int, values: Integers, exponent: int) -> _Weights:
+    combination = rows.combine(values, exponent)
+    margins, power = rows.margins(combination)
+    low = min(power, int(bits.min()))
+    target = np.array([1 << (b - low) for b in bits.tolist()], dtype=np.object_)
+    return _Weights(values, exponent, combination, target - margins * (1 << (power - low)), low)
 
 
-def _refined(
-    problem: ScaledProblem, rows: Int, weights: Float, inverse: Float
-) -> tuple[Integers, int, Float]:
-    """Weights after iterative refinement with exact residuals, and upper bounds of |b - G p|."""
-    values, exponent = fixed_point(weights)
-    residual, power = _residual(problem, rows, values, exponent)
-    size = rounded(residual, power)
+def fixed_point(weights: Float, exponent: int | None = None) -> tuple[Integers, int]:
+    """Weights as integers times 2**exponent, rounded down; by default `WEIGHT_BITS` bits for the largest."""
+    mantissa, power = np.frexp(weights)
+    if exponent is None:
+        exponent = int(power.max()) - WEIGHT_BITS
+    whole = np.ldexp(mantissa, 53).astype(np.int64).astype(np.object_)
+    shift = (power - 53 - exponent).tolist()
+    shifted = [w << s if s >= 0 else w >> -s for w, s in zip(whole, shift, strict=True)]
+    return np.array(shifted, dtype=np.object_), exponent
+
+
+def _refined(rows: IntegerRows, bits: Int, weights: Float, inverse: Float) -> _Weights:
+    """Weights after iterative refinement with exact residuals."""
+    best = _weights(rows, bits, *fixed_point(weights))
+    size = best.residual_float()
     for _ in range(4):
         correction = inverse @ size
         if not np.isfinite(correction).all():
             break
-        tried = values + np.array(
-            [round(Fraction(float(c)) * power_of_two(-exponent)) for c in correction], dtype=object
-        )
-        residual, power = _residual(problem, rows, tried, exponent)
-        new = rounded(residual, power)
-        if not np.abs(new).max() < np.abs(size).max() / 2:  # at the last bit of the weights, or diverging
+        values = best.values + fixed_point(correction, best.exponent)[0]
+        tried = _weights(rows, bits, values, best.exponent)
+        new = tried.residual_float()
+        if not np.abs(new).max() < np.abs(size).max() / 2:  # diverging, or at the last bit of the weights
             break
-        values, size = tried, new
-    # `rounded` is within 2**-52 of each entry, or within 2**-1000 of the largest
-    return values, exponent, np.abs(size) * (1 + gamma(8)) + 2.0**-990 * np.abs(size).max()
+        best, size = tried, new
+        if np.abs(size).max() * np.abs(inverse).max() < np.ldexp(1.0, best.exponent + ENOUGH_BITS):
+            break
+    return best
 
 
-def exact_gram(problem: ScaledProblem, rows: Int) -> tuple[list[list[int]], int]:
-    """Gram matrix of `rows` in integers, and its exponent."""
-    keys = fmpz_mat(problem.key_integers(rows).tolist())
-    where, position = np.unique(problem.sample[rows], return_inverse=True)
-    queries = fmpz_mat(problem.query_integers[where].tolist())
-    inner = (queries * queries.transpose()).tolist()
-    columns = position.tolist()
-    product = (keys * keys.transpose()).tolist()
-    return [
-        [g * inner[s][t] for g, t in zip(row, columns, strict=True)]
-        for row, s in zip(product, columns, strict=True)
-    ], 2 * (problem.key_exponent + problem.query_exponent)
-
-
-def _arb_solution(problem: ScaledProblem, rows: Int) -> tuple[Integers, int, Float] | None:
-    """Weights and radii from a ball solve of G p = b; None if no precision suffices (G is singular, say)."""
-    gram, exponent = exact_gram(problem, rows)
+def _arb_solution(rows: IntegerRows, bits: Int) -> tuple[Integers, int, Float] | None:
+    """Weights, exponent and radii from a ball solve of G p = b; None if no precision suffices."""
+    gram = fmpz_mat(rows.gram())
     prime = (1 << 61) - 1  # G nonsingular modulo a prime is nonsingular; the converse fails by rare chance
-    if flint.nmod_mat(fmpz_mat(gram), prime).rank() < len(rows):
+    if flint.nmod_mat(gram, prime).rank() < rows.count:
         return None
-    low = int(problem.bits[rows].min())
-    target = [1 << (int(b) - low) for b in problem.bits[rows]]
+    low = int(bits.min())
+    target = [1 << (b - low) for b in bits.tolist()]
     for precision in PRECISIONS:
         with flint.ctx.workprec(precision):
             try:
-                balls = arb_mat(fmpz_mat(gram)).solve(arb_mat(len(rows), 1, target)).entries()
+                balls = arb_mat(gram).solve(arb_mat(rows.count, 1, target)).entries()
             except ZeroDivisionError:
                 continue
             if any(ball.rel_accuracy_bits() < precision // 4 for ball in balls):
                 continue
             centre = [b.mid().man_exp() for b in balls]
             radius = [b.rad().man_exp() for b in balls]
-        scale = low - exponent
+        scale = low - 2 * rows.exponent
         bottom = min(int(e) for _, e in centre)
-        weights = np.array([int(m) << (int(e) - bottom) for m, e in centre], dtype=object)
+        values = np.array([int(m) << (int(e) - bottom) for m, e in centre], dtype=np.object_)
         radii = [ceil_float(int(m) * power_of_two(int(e) + scale)) for m, e in radius]
-        return weights, bottom + scale, np.array(radii)
+        return values, bottom + scale, np.array(radii)
     return None
 
 
@@ -183,41 +196,50 @@ def proved_support(problem: ScaledProblem, rows: Int, weights: Float) -> Support
     weights : (k,) array
         Float dual weights p' of the scaled problem, the starting point.
     """
+    if len(rows) > problem.shape[0] * problem.shape[1]:  # more vectors than dimensions are dependent
+        return None
     gram, error = problem.gram(rows)
-    norms = problem.norms()[rows]
-    solved: tuple[Integers, int, Float] | None = None
-    residual = np.zeros(0)
+    norms, bits = problem.norms()[rows], problem.bits[rows]
+    exact = problem.integer_rows(rows)
+    found, radius = None, None
     try:
         inverse = np.asarray(np.linalg.inv(gram), dtype=np.float64)
-        values, exponent, residual = _refined(problem, rows, weights, inverse)
-        radius = solution_radius(gram, error, norms, inverse, residual)
-        if radius is not None:
-            solved = values, exponent, radius
+        found = _refined(exact, bits, weights, inverse)
+        size = np.abs(found.residual_float())
+        # upper bounds of |b - G p|: see `_Weights.residual_float`
+        radius = solution_radius(gram, error, norms, inverse, size * (1 + gamma(8)) + 2.0**-990 * size.max())
     except np.linalg.LinAlgError:
         pass
-    solved = solved or _arb_solution(problem, rows)
-    if solved is None:
-        return None
-    values, exponent, radius = solved
-    low = rounded(values, exponent) * (1 - gamma(8)) - radius  # a negative weight only makes `low` smaller
-    combination = problem.combine(rows, np.maximum(values, 0), exponent)
+    if found is None or radius is None:
+        balls = _arb_solution(exact, bits)
+        if balls is None:
+            return None
+        found, radius = _weights(exact, bits, *balls[:2]), balls[2]
+    low = rounded(found.values, found.exponent) * (1 - gamma(8)) - radius  # wrong for negative ones, but < 0
     if not (low > 0).all():
-        worst = int(rows[np.argmin(low)])
+        row = int(rows[np.argmin(low)])
+        clipped = np.maximum(found.values, 0)
         return Support(
             rows,
-            np.maximum(values, 0),
-            exponent,
-            combination,
+            clipped,
+            found.exponent,
+            exact.combine(clipped, found.exponent),
             False,
-            f"dual weight of constraint {worst} > 0 (it is at least {low.min():.3g} in units of its row)",
+            f"dual weight of constraint {row} > 0 (in units of its row it is at least {low.min():.3g})",
         )
-    left, power = _residual(problem, rows, values, exponent)
     # ||W' - V||^2 = (p - p~)^T G (p - p~) = (p - p~)^T (b - G p~) <= sum y |r|
-    squared = sum(
-        (Fraction(float(y)) * abs(int(r)) for y, r in zip(radius, left, strict=True)), Fraction(0)
-    ) * power_of_two(power)
-    unproved = _unproved_margin(problem, rows, combination, ceil_root(squared))
-    return Support(rows, values, exponent, combination, True, unproved)
+    size = np.abs(found.residual_float()) * (1 + gamma(8))
+    squared = (float(radius @ size) + float(radius.sum()) * 2.0**-990 * float(size.max())) * (
+        1 + gamma(len(rows) + 8)
+    ) + 2.0**-1060
+    if np.isfinite(squared):
+        distance = ceil_root(Fraction(squared))
+        unproved = _unproved_margin(problem, rows, found.combination, distance)
+    else:
+        unproved = "||W* - V|| < inf for the separator W* (its bound overflows)"
+    margin = min(1 + smallest_ratio((-found.residual).tolist(), found.power, bits), Fraction(1))
+    margin = None if unproved else margin
+    return Support(rows, found.values, found.exponent, found.combination, True, unproved, margin)
 
 
 def _unproved_margin(
@@ -231,10 +253,10 @@ def _unproved_margin(
     open_rows = np.flatnonzero(~clear)
     if len(open_rows) == 0:
         return None
-    values, power = problem.margins(combination, open_rows)
-    for row, value in zip(open_rows, values, strict=True):
+    values, power = problem.integer_rows(open_rows).margins(combination)
+    for row, value in zip(open_rows.tolist(), values, strict=True):
         excess = int(value) * power_of_two(power - int(problem.bits[row])) - 1
         slack = distance * Fraction(float(norms[row])) * power_of_two(-int(problem.bits[row]))
         if excess <= slack:
-            return f"margin of constraint {int(row)} > 1 (margin - 1 is at most {float(excess + slack):.3g})"
+            return f"margin of constraint {row} > 1 (margin - 1 is at most {float(excess + slack):.3g})"
     return None
