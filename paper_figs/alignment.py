@@ -21,7 +21,7 @@ def draw_alignment(claim: Mapping[str, Any]) -> str:
     claim : mapping
         One claim of a report document. Each instance's ``series`` holds ``log_t``,
         ``one_minus_cos_lower``, ``one_minus_cos_upper``, ``norm`` (lists of one length) and ``slope``, the
-        predicted limit of d||W|| / d log t.
+        predicted limit of d||W|| / d log t, or None.
 
     Returns
     -------
@@ -35,28 +35,48 @@ def draw_alignment(claim: Mapping[str, Any]) -> str:
     style = mpl.rc_params_from_file(
         str(files("marginlab.paper_figs") / "marginlab.mplstyle"), use_default_template=False
     )
+    drawn = io.StringIO()
     with mpl.rc_context(dict(style)):
         figure = Figure()
         FigureCanvasSVG(figure)
         left, right = figure.subplots(1, 2)
-        for k, (name, series, broken) in enumerate(_series(claim)):
-            look: dict[str, Any] = {"color": "0.35", "ls": "--"} if broken else {"color": f"C{k % 8}"}
+        everything = list(_series(claim))
+        for look, name, series in _looks(everything):
             _draw_cosine(left, series, {**look, "label": name})
+        predicted = False
+        for k, (_, series, broken) in enumerate(everything):
             if not broken:
-                _draw_norm(right, series, {**look, "label": name}, first=k == 0)
-        left.set(xlabel="log t (t: steps of descent)", ylabel="1 − cos(W, separator)", yscale="log")
-        left.set_title("direction: certified enclosure", loc="left")
-        right.set(xlabel="log t", ylabel="‖W‖")
-        right.set_title("norm, and the predicted slope", loc="left")
-        left.legend(ncols=2)
-        right.legend(ncols=2)
-        drawn = io.StringIO()
+                predicted |= _draw_norm(right, series, {"color": f"C{k % 8}"})
+        width = max(
+            (
+                np.max(np.subtract(s["one_minus_cos_upper"], s["one_minus_cos_lower"]))
+                for _, s, _ in everything
+            ),
+            default=0.0,
+        )
+        left.set(xlabel="log t  (t: steps of descent)", ylabel="1 − cos(W, separator)", yscale="log")
+        left.set_title(f"direction; certified to ± {width / 2:.0e}", loc="left")
+        right.set(xlabel="log t  (t: steps of descent)", ylabel="‖W‖")
+        right.set_title("norm; dotted: the predicted slope" if predicted else "norm", loc="left")
+        if not predicted:
+            right.set_yscale("log")
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5)
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Title": str(claim["id"])})
     text = drawn.getvalue()
     return text[text.index("<svg") :]
 
 
-def _series(claim: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+_Named = tuple[str, Mapping[str, Any], bool]
+
+
+def _looks(everything: list[_Named]) -> Iterator[tuple[dict[str, Any], str, Mapping[str, Any]]]:
+    """A colour for each instance, a grey dash pattern for each broken assumption."""
+    dashes = iter(["--", "-.", ":", (0, (5, 1))] * len(everything))
+    for k, (name, series, broken) in enumerate(everything):
+        yield ({"color": "0.35", "ls": next(dashes)} if broken else {"color": f"C{k % 8}"}), name, series
+
+
+def _series(claim: Mapping[str, Any]) -> Iterator[_Named]:
     """(name, series, whether it belongs to a broken assumption) of every instance that has data."""
     for instance in (claim["outcome"] or {"instances": []})["instances"]:
         if instance["series"]:
@@ -77,9 +97,12 @@ def _draw_cosine(axes: Axes, series: Mapping[str, Any], look: dict[str, Any]) ->
     axes.fill_between(log_t[positive], lower[positive], upper[positive], color=look["color"], alpha=0.3, lw=0)
 
 
-def _draw_norm(axes: Axes, series: Mapping[str, Any], look: dict[str, Any], *, first: bool) -> None:
+def _draw_norm(axes: Axes, series: Mapping[str, Any], look: dict[str, Any]) -> bool:
+    """The norm, and the predicted slope over the last two decades; whether there is a prediction."""
     log_t, norm = np.array(series["log_t"]), np.array(series["norm"])
     axes.plot(log_t, norm, **look)
-    late = log_t >= log_t[-1] - np.log(100.0)  # the last two decades
-    predicted = norm[-1] + series["slope"] * (log_t[late] - log_t[-1])
-    axes.plot(log_t[late], predicted, color="black", ls=":", label="predicted slope" if first else None)
+    if series["slope"] is None:
+        return False
+    late = log_t >= log_t[-1] - np.log(100.0)
+    axes.plot(log_t[late], norm[-1] + series["slope"] * (log_t[late] - log_t[-1]), color="black", ls=":")
+    return True

@@ -38,9 +38,8 @@ def _window(instance: Instance) -> tuple[float, float]:
 
 def _powers(instance: Instance, log_y: Float) -> Float:
     """Powers of exp(log_y) in the step, over the pieces of the last decade."""
-    run: TrainedRun = instance.data
-    pieces, _ = slopes(np.log(run.steps), Interval.exact(log_y), _log(_window(instance)), log_log=False)
-    return pieces.mid
+    late = instance.data.steps >= _window(instance)[0]
+    return _late_powers(np.log(instance.data.steps[late]), log_y[late])
 
 
 def _log(window: tuple[float, float]) -> tuple[float, float]:
@@ -194,7 +193,7 @@ def dominated_rest(instance: Instance) -> Answer:
     constraints = run.problem.constraints()
     rest = np.setdiff1d(np.arange(len(constraints)), run.separator.active)
     predicted = -0.5 * float(constraints.margins(run.separator.W)[rest].min() - 1)
-    powers = _late_powers(run.steps[late], g)
+    powers = _late_powers(np.log(run.steps[late]), np.log(g))
     witness = (
         f"g falls from {g[0]:.3g} to {g[-1]:.3g} over the last decade, with the powers {_listed(powers)} of the "
         f"step; the least slack predicts {predicted:.3g}"
@@ -205,9 +204,8 @@ def dominated_rest(instance: Instance) -> Answer:
     return Answer(Status.FAILS if stalled else Status.UNDECIDED, witness, float(powers.max()))
 
 
-def _late_powers(steps: Float, y: Float) -> Float:
-    log_t = np.log(steps)
-    pieces, _ = slopes(log_t, Interval.exact(np.log(y)), (log_t[0], log_t[-1]), log_log=False)
+def _late_powers(log_t: Float, log_y: Float) -> Float:
+    pieces, _ = slopes(log_t, Interval.exact(log_y), (log_t[0], log_t[-1]), log_log=False)
     return pieces.mid
 
 

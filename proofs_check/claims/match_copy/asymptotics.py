@@ -25,7 +25,6 @@ from marginlab.proofs_check.claims.match_copy.trained import LAST_DECADE, Traine
 from marginlab.proofs_check.engine.claim import Break, Claim, Evidence, Instance, Kind, Plant, Source
 from marginlab.proofs_check.engine.values import Approach, Curve, Interval
 from marginlab.proofs_check.tolerances import enclosed, rounded, truncated
-from marginlab.theory.match_copy.attention import margins
 
 PAPER = "gonon2026gmc"
 
@@ -70,15 +69,19 @@ def norm_slope(instance: Instance, constants: Mapping[str, Any]) -> Interval:
 
 
 def alignment_series(instance: Instance) -> dict[str, Any]:
-    """Data of the figure: the enclosure of 1 - cos and the norm against log t, and the predicted slope."""
+    """Data of the figure: the enclosure of 1 - cos and the norm against log t, and the predicted slope.
+
+    The theorem predicts a slope for a fixed step only.
+    """
     run: TrainedRun = instance.data
+    fixed_step = instance.config["descent"]["rule"] == "gd"
     return {
         "log_t": np.log(run.steps),
         "one_minus_cos_lower": run.cosines.one_minus_lower,
         "one_minus_cos_upper": run.cosines.one_minus_upper,
         "norm": run.norm,
-        "min_margin": margins(run.problem, run.W)[:, run.problem.rivals].min(axis=-1),
-        "slope": 0.5 / run.separator.margin_lower,
+        "min_margin": run.min_margin,
+        "slope": 0.5 / run.separator.margin_lower if fixed_step else None,
     }
 
 

@@ -72,7 +72,12 @@ def reviewed_norm(instance: Instance) -> Interval:
     review = instance.data.reviewer
     if review.oracle == instance.data.separator.oracle:
         raise CannotForm("the reviewer is the oracle that it reviews")
-    return enclosed(1 / review.margin_upper, 1 / review.margin_lower, "cvxpy's primal and dual points")
+    return _inverse(review.margin_lower, review.margin_upper, 1.0, "cvxpy's primal and dual points")
+
+
+def _inverse(lower: float, upper: float, factor: float, what: str) -> Interval:
+    """factor / margin for a margin in [lower, upper], rounded outward."""
+    return enclosed(np.nextafter(factor / upper, 0.0), np.nextafter(factor / lower, np.inf), what)
 
 
 separator = Claim(
