@@ -18,13 +18,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs
 
 from marginlab.proofs_check.separators import double_double as dd
 from marginlab.proofs_check.separators.double_double import DoubleDouble
 from marginlab.proofs_check.separators.evaluation import UNIT_ROUNDOFF
 from marginlab.proofs_check.separators.scaled import ScaledProblem
 from marginlab.theory.validation import Float, Int
+
+_potrf, _potrs, _pstrf = get_lapack_funcs(("potrf", "potrs", "pstrf"), dtype=np.float64)
 
 
 def independent_factor(H: Float) -> tuple[Float, Int]:
@@ -36,13 +38,13 @@ def independent_factor(H: Float) -> tuple[Float, Int]:
     k = len(H)
     # A Cholesky pivot carries a rounding error of about k u max(diag): one below a few of those is noise.
     noise = 4 * k * UNIT_ROUNDOFF * float(H.diagonal().max())
-    L, info = lapack.dpotrf(H, lower=1, clean=0)
+    L, info = _potrf(H, lower=1, clean=0)
     if info == 0 and float(L.diagonal().min()) ** 2 > noise:
         return L, np.arange(k)
-    _, pivots, rank, _ = lapack.dpstrf(H, tol=noise, lower=1)
+    _, pivots, rank, _ = _pstrf(H, tol=noise, lower=1)
     kept = np.sort(pivots[:rank] - 1)
     while True:
-        L, info = lapack.dpotrf(H[np.ix_(kept, kept)], lower=1, clean=0)
+        L, info = _potrf(H[np.ix_(kept, kept)], lower=1, clean=0)
         if info == 0:
             return L, kept
         kept = np.delete(kept, info - 1)
@@ -73,7 +75,7 @@ def block_pivoting(H: Float, beta: Float, start: Int, *, block: int, rounds: int
         if len(rows):
             L, kept = independent_factor(H[np.ix_(rows, rows)])
             rows = rows[kept]
-            solution, _ = lapack.dpotrs(L, beta[rows], lower=1)
+            solution, _ = _potrs(L, beta[rows], lower=1)
             y[rows] = solution
         slack = H[:, rows] @ y[rows] - beta
         # H y - beta sums at most m terms below |y_j| max(H); max(H) <= 2 for rows of norm at most 1.
@@ -153,7 +155,7 @@ def support_system(problem: ScaledProblem, rows: Int, *, refinements: int = 6) -
     L, kept = independent_factor(H)
     rows = rows[kept]
     beta = problem.beta[rows]
-    first, _ = lapack.dpotrs(L, beta, lower=1)
+    first, _ = _potrs(L, beta, lower=1)
     y: DoubleDouble = first, np.zeros_like(first)
     largest = float(np.abs(first).max())
     contraction: float | None = None
@@ -162,7 +164,7 @@ def support_system(problem: ScaledProblem, rows: Int, *, refinements: int = 6) -
         share = dd.total(dd.times(beta, y), axis=0)
         tau = dd.add((np.array(1.0), np.array(0.0)), dd.negate(share))
         residual = dd.add(dd.times(beta, tau), dd.negate(problem.margins_dd(g, rows)))
-        correction, _ = lapack.dpotrs(L, residual[0] + residual[1], lower=1)
+        correction, _ = _potrs(L, residual[0] + residual[1], lower=1)
         y = dd.add(y, (correction, np.zeros_like(correction)))
         # The first correction shows the contraction; the next one would be smaller by as much.
         size = float(np.abs(correction).max()) / largest
@@ -170,5 +172,5 @@ def support_system(problem: ScaledProblem, rows: Int, *, refinements: int = 6) -
         if size * contraction <= UNIT_ROUNDOFF**2 * len(rows) or contraction >= 0.5:
             break
     g = problem.combine_dd(y, rows)
-    ones, _ = lapack.dpotrs(L, np.ones_like(beta), lower=1)
+    ones, _ = _potrs(L, np.ones_like(beta), lower=1)
     return Support(rows=rows, y=y, g=g, lift=problem.combine(ones, rows))

@@ -42,8 +42,7 @@ def quadratic_program(problem: ScaledProblem) -> MaxMargin:
     X = problem.dense(np.arange(len(problem)))
     w = cp.Variable(X.shape[1])
     program = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(w)), [X @ w >= problem.beta])
-    solve_with_clarabel(program, _SOLVER_TOLERANCE)
-    if w.value is not None:
+    if solved(program, clarabel_options(_SOLVER_TOLERANCE)) and w.value is not None:
         y = fitted_weights(X, problem.beta, np.asarray(w.value))
         separator = np.asarray(w.value).reshape(problem.shape)
         solution = max_margin_of(problem, separator, y, oracle="cvxpy", iterations=iterations(program))
@@ -56,22 +55,29 @@ def quadratic_program(problem: ScaledProblem) -> MaxMargin:
     raise undecided(problem, y, "cvxpy")
 
 
-def solve_with_clarabel(program: cp.Problem, tolerance: float) -> None:
-    """Run Clarabel; failures and warnings leave no value or a rough one, which our own gap then judges."""
+def clarabel_options(tolerance: float) -> dict[str, object]:
+    """Options that ask Clarabel for `tolerance` in relative gap and feasibility."""
+    return {
+        "solver": cp.CLARABEL,
+        "tol_gap_abs": tolerance,
+        "tol_gap_rel": tolerance,
+        "tol_feas": tolerance,
+    }
+
+
+def solved(program: cp.Problem, options: dict[str, object]) -> bool:
+    """Whether the solver left anything to judge; failures and rough answers are for our own gap to tell."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # "Solution may be inaccurate": the gap decides
+        warnings.simplefilter("ignore", UserWarning)  # "Solution may be inaccurate"
         try:
-            program.solve(
-                solver=cp.CLARABEL,
-                tol_gap_abs=tolerance,
-                tol_gap_rel=tolerance,
-                tol_feas=tolerance,
-            )
+            program.solve(**options)
         except cp.SolverError:
-            return
+            return False
+    return True
 
 
 def iterations(program: cp.Problem) -> int:
+    """The solver's own count of iterations, for information."""
     stats = program.solver_stats
     return int(stats.num_iters or 0) if stats is not None else 0
 

@@ -28,7 +28,7 @@ def coordinates(problem: ScaledProblem, rows: Int) -> Float:
     """
     X = problem.dense(rows)
     if len(rows) < problem.dimension:
-        return np.linalg.qr(X.T, mode="r").T
+        return np.asarray(np.linalg.qr(X.T, mode="r")).T
     return X
 
 

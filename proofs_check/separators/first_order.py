@@ -1,8 +1,9 @@
 """Oracle `first-order`: accelerated projected gradient and conjugate gradients, nothing factored.
 
 The least-distance program min_{y >= 0} ||sum y_i (x_i, beta_i) - (0, 1)||^2 is solved with products by
-the rows and their transpose alone, on a growing set of rows. Memory is the data, a copy of the set and a few vectors.
-Each round over all the rows gives a two-sided bound for nothing: the combination sum y_i x_i and its margins.
+the rows and their transpose alone, on a growing set of rows. Memory is the data, a copy of the set and a
+few vectors. Each round over all the rows gives a two-sided bound for nothing: the combination sum y_i x_i
+and its margins.
 
 References
 ----------
@@ -35,13 +36,15 @@ ORACLE = "first-order"
 FIRST_ORDER_GAP = 1e-6
 
 
-def projected_gradient(problem: ScaledProblem, target: float, *, rounds: int = 100) -> MaxMargin:
+def projected_gradient(problem: ScaledProblem, target: float, *, steps: int = 30_000) -> MaxMargin:
     """Max-margin separator by first-order steps on a growing set of rows.
 
     Parameters
     ----------
     target : float
         Stop at this relative gap.
+    steps : int
+        Gradient steps in all, over every set of rows.
 
     Raises
     ------
@@ -56,10 +59,12 @@ def projected_gradient(problem: ScaledProblem, target: float, *, rounds: int = 1
     rows = _smallest(margins - problem.beta * float(margins.max()), 4 * size)
     y = np.zeros(len(problem))
     best: MaxMargin | None = None
-    accuracy = min(target, FIRST_ORDER_GAP) / 4
-    for iteration in range(1, rounds + 1):
+    # A set is solved ten times as closely as its answer fits the other rows, no closer: it is going to grow.
+    accuracy, used = 0.1, 0
+    while used < steps:
         part = problem.subset(rows)
-        inner, ended = _least_distance(part, y[rows], accuracy)
+        inner, spent = _least_distance(part, y[rows], accuracy, steps - used)
+        used += spent
         y = np.zeros(len(problem))
         y[rows] = inner
         if not y.any():
@@ -67,7 +72,7 @@ def projected_gradient(problem: ScaledProblem, target: float, *, rounds: int = 1
         if hull_distance(problem, y) <= no_separator_below():
             raise not_separable(problem, y)
         w = part.combine(inner, np.arange(len(rows)))
-        candidate = max_margin_of(problem, w, y, oracle=ORACLE, iterations=iteration)
+        candidate = max_margin_of(problem, w, y, oracle=ORACLE, iterations=used)
         if candidate is not None and (best is None or candidate.gap < best.gap):
             best = candidate
         if best is not None and best.gap <= target:
@@ -79,10 +84,11 @@ def projected_gradient(problem: ScaledProblem, target: float, *, rounds: int = 1
         if outside.any():
             index = np.flatnonzero(outside)
             rows = np.concatenate([rows, index[_smallest(slack[index], 4 * size)]])
-        elif not ended or accuracy <= UNIT_ROUNDOFF:
+        elif accuracy <= UNIT_ROUNDOFF:
             break
-        else:
-            accuracy /= 16
+        accuracy = min(accuracy, (1.0 if candidate is None else candidate.gap) / 10)
+        if not outside.any():
+            accuracy /= 4
     if best is None:
         raise undecided(problem, y, ORACLE)
     raise OracleFailed(
@@ -96,10 +102,8 @@ def _smallest(values: Float, count: int) -> Int:
     return np.argpartition(values, count)[:count]
 
 
-def _least_distance(
-    part: ScaledProblem, y: Float, accuracy: float, *, steps: int = 20_000
-) -> tuple[Float, bool]:
-    """Weights y >= 0 of the least-distance program on all rows of `part`, and whether `accuracy` was met."""
+def _least_distance(part: ScaledProblem, y: Float, accuracy: float, steps: int) -> tuple[Float, int]:
+    """Weights y >= 0 of the least-distance program on all rows of `part`, and the steps taken."""
     lipschitz = _largest_eigenvalue(part)
     ahead, momentum = y, 1.0
     settled, last_support, patience = 0, y > 0, 20
@@ -116,12 +120,12 @@ def _least_distance(
         if settled >= patience:
             y = _on_face(part, y)
             ahead, momentum, settled = y, 1.0, 0
-            patience = min(2 * patience, 500)  # a support that was wrong is not solved for again at once
+            patience = min(2 * patience, 100)  # a support that was wrong is not solved for again at once
             if _float_gap(part, y) <= accuracy:
-                return y, True
+                return y, step
         elif step % 50 == 0 and _float_gap(part, y) <= accuracy:
-            return y, True
-    return y, False
+            return y, step
+    return y, steps
 
 
 def _gradient(part: ScaledProblem, y: Float) -> Float:
@@ -147,8 +151,8 @@ def _largest_eigenvalue(part: ScaledProblem) -> float:
     """Upper estimate of the largest eigenvalue of H by power iteration.
 
     Separable rows point one way, so a start of ones is close to the leading eigenvector. The Rayleigh
-    quotient after 30 steps plus 10 % is above the eigenvalue unless several leading ones are nearly equal, where a
-    step that is slightly too long does no harm to a restarted scheme that is judged by its gap.
+    quotient after 30 steps plus 10 % is above the eigenvalue unless several leading ones are nearly equal,
+    where a step that is slightly too long does no harm to a restarted scheme that is judged by its gap.
     """
     v = np.ones(len(part)) / np.sqrt(len(part))
     value = 1.0
@@ -160,23 +164,45 @@ def _largest_eigenvalue(part: ScaledProblem) -> float:
 
 
 def _on_face(part: ScaledProblem, y: Float) -> Float:
-    """The least point on the face of y, or of the smaller face that the way there runs into."""
-    while True:
-        new = _on_support(part, y, np.flatnonzero(y > 0))
-        if np.array_equal(new > 0, y > 0) or not new.any():
-            return new
-        y = new
+    """A better point on the face of y: rows whose weight turns negative leave together, if that descends."""
+    start = rows = np.flatnonzero(y > 0)
+    first: Float | None = None
+    for _ in range(10):  # halving at least the wrong ones each time; projected gradient goes on from there
+        z = _conjugate_gradients(part.subset(rows), y[rows])
+        first = z if first is None else first
+        keep = z > 0
+        if keep.all():
+            result = np.zeros_like(y)
+            result[rows] = z
+            if _objective(part, result) <= _objective(part, y):
+                return result
+            break
+        if not keep.any():
+            break
+        rows = rows[keep]
+    # Cut the first step at the boundary of the orthant: the objective falls along the whole segment.
+    result = y.copy()
+    if first is not None:
+        falling = first < 0
+        ratios = y[start][falling] / (y[start][falling] - first[falling])
+        step = float(ratios.min(initial=1.0))
+        result[start] = np.maximum(y[start] + step * (first - y[start]), 0.0)
+    return result
 
 
-def _on_support(part: ScaledProblem, y: Float, rows: Int) -> Float:
-    """Conjugate gradients for H z = beta on the support, cut where a weight would turn negative."""
-    part = part.subset(rows)
-    start = z = y[rows]
+def _objective(part: ScaledProblem, y: Float) -> float:
+    """||sum y_i (x_i, beta_i) - (0, 1)||^2."""
+    g = part.combine(y, np.arange(len(y)))
+    return float(np.vdot(g, g)) + (1.0 - float(part.beta @ y)) ** 2
+
+
+def _conjugate_gradients(part: ScaledProblem, z: Float) -> Float:
+    """Solution of H z = beta on all rows of `part`, signs not forced."""
     residual = -_gradient(part, z)
     direction, size = residual, float(residual @ residual)
-    # A residual below k u |H| |z| is rounding.
-    floor = (len(rows) * UNIT_ROUNDOFF * float(np.abs(z).sum())) ** 2 / max(1, len(rows))
-    for _ in range(min(len(rows), part.dimension + 1) + 10):
+    # Each entry of a residual carries a rounding error of about k u max|H| |z|.
+    floor = len(z) * (len(z) * UNIT_ROUNDOFF * float(np.abs(z).max(initial=0.0))) ** 2
+    for _ in range(min(len(z), part.dimension + 1) + 10):
         if size <= floor:
             break
         image = _gradient(part, direction) + part.beta
@@ -187,12 +213,4 @@ def _on_support(part: ScaledProblem, y: Float, rows: Int) -> Float:
         residual = residual - (size / curvature) * image
         new = float(residual @ residual)
         direction, size = residual + (new / size) * direction, new
-    negative = z < 0
-    if negative.any():  # stop at the boundary of the orthant: the objective falls along the whole segment
-        ratios = np.full(len(z), np.inf)
-        ratios[negative] = start[negative] / (start[negative] - z[negative])
-        z = start + float(ratios.min()) * (z - start)
-        z[ratios <= float(ratios.min())] = 0.0
-    result = np.zeros_like(y)
-    result[rows] = np.maximum(z, 0.0)
-    return result
+    return z

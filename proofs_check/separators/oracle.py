@@ -82,7 +82,7 @@ def max_margin(
             raise MethodUnavailable(
                 f"oracle {oracle} has no method for the nuclear norm: use {' or '.join(NUCLEAR_METHODS)}."
             )
-        solution, target = NUCLEAR_METHODS[oracle](problem), NUCLEAR_GAP
+        solution, target = NUCLEAR_METHODS[oracle](problem), NUCLEAR_GAP[oracle]
     elif oracle == "working-set":
         from marginlab.proofs_check.separators.working_set import working_set
 
