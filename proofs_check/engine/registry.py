@@ -60,7 +60,7 @@ class Registry:
 
         families = dict.fromkeys(claim.family for claim in self)
         near = get_close_matches(claim_id, [*self._claims, *families], n=1)
-        return f"; did you mean {near[0]!r}?" if near else ""
+        return f"; the nearest is {near[0]!r}" if near else ""
 
     @property
     def level(self) -> float:

@@ -92,8 +92,9 @@ _WINDOW = (
 
 _DIRECTION = (
     "A finite run cannot show a limit. Required is a decay of the certified 1 - cos at least like 1/||W|| on every "
-    "quarter of the last decade, with no last number judged alone. The power 1 is what is proved under A1 and A4 "
-    "(1 - cos = O(1/||W||)); generically it is 2. Enclosures from cvxpy's separator must overlap ours. "
+    "quarter of the last decade, with no last number judged alone. The power 1 is what is derived from A1, A4 and "
+    "A5 (1 - cos = O(1/||W||), docs/half-space.md); generically it is 2. Enclosures from cvxpy's "
+    "separator must overlap ours. "
 )
 
 _SLOPE = (

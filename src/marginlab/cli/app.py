@@ -60,9 +60,9 @@ def list_claims(
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List the registered claims."""
-    from marginlab.cli.listing import claims_table, print_json
+    from marginlab.cli.listing import print_json, print_list
 
-    print_json(ids or []) if json else claims_table(ids or [])
+    print_json(ids or []) if json else print_list(ids or [])
 
 
 @app.command()

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 import marginlab
 from marginlab.proofs_check.engine.claim import Break, Claim, Control, Mend, Plant, Waive
@@ -15,14 +14,18 @@ from marginlab.proofs_check.reports.document import claim_document
 from marginlab.theory.errors import InvalidInput
 
 
-def claims_table(ids: Sequence[str]) -> None:
-    """Print the claims as a table."""
-    table = Table()
-    for heading in ("claim", "title", "where", "source", "kind", "evidence", "tier", "expect"):
-        table.add_column(heading, overflow="fold")
-    for c in marginlab.claims().select(ids):
-        table.add_row(c.id, c.title, c.where, c.source, c.kind, c.evidence, c.min_tier, c.expect)
-    Console().print(table)
+def print_list(ids: Sequence[str]) -> None:
+    """Print two lines for each claim: id with its marks, and title."""
+    console = Console(highlight=False, markup=False)
+    claims = marginlab.claims().select(ids)
+    width = max(len(c.id) for c in claims)
+    for c in claims:
+        expect = "" if c.expect == "PASS" else f", expected to {c.expect}"
+        console.print(
+            f"{c.id:<{width}}  {c.min_tier}, {c.kind}, {c.evidence}, {c.source}{expect}", soft_wrap=True
+        )
+        console.print(f"    {c.title} ({c.where})", soft_wrap=True)
+    console.print(f"{len(claims)} claims, {sum(len(c.controls) for c in claims)} controls")
 
 
 def print_json(ids: Sequence[str]) -> None:

@@ -7,11 +7,22 @@ from pathlib import Path
 
 from rich.console import Console
 
+from marginlab.theory.errors import InvalidInput
+
 
 def verify_files(paths: Sequence[Path]) -> int:
-    """Print what each certificate proves or why it is rejected; 0 if all are accepted, else 1."""
+    """Print what each certificate proves or why it is rejected; 0 if all are accepted, else 1.
+
+    Raises
+    ------
+    InvalidInput
+        A path that is no file.
+    """
     from marginlab.proofs_check.certificates.verify import verify
 
+    for path in paths:
+        if not path.is_file():
+            raise InvalidInput(f"a certificate is a file, got '{path}'.")
     console = Console(highlight=False, markup=False, soft_wrap=True)
     accepted = True
     for path in paths:
