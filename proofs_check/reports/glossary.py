@@ -73,7 +73,8 @@ NUMBERS = {
     "tolerance rule": "why an interval is as wide as it is: exact, rounding (number of roundings), solver "
     "gap (recomputed from the solution, never the solver's own word), truncation (finite window against a "
     "limit) or sampling",
-    "valid / excluded": "instances that were judged, and instances on which the statement says nothing "
+    "witness, value": "what shows an assumption's answer, and the number in it that was compared",
+    "judged / excluded": "instances that were judged, and instances on which the statement says nothing "
     "(VACUOUS) or could not be decided (INCONCLUSIVE)",
     "least valid fraction": "the claim passes only if at least this share of its instances was judged",
     "window": "the range of the parameter (step, log time) on which rates, limits and directions are "

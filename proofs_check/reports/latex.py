@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marginlab.proofs_check.reports import wording
@@ -133,9 +133,9 @@ def latex_table(document: Mapping[str, Any]) -> list[str]:
     """The table's lines: statement with its place, then verdict, evidence, instances and controls."""
     lines = [
         "% table begins",
-        r"\begin{longtable}{p{0.44\textwidth}p{0.13\textwidth}p{0.14\textwidth}p{0.10\textwidth}p{0.09\textwidth}}",
+        r"\begin{longtable}{p{0.42\textwidth}p{0.14\textwidth}p{0.12\textwidth}p{0.09\textwidth}p{0.09\textwidth}}",
         r"\hline",
-        r"Statement & Verdict & Evidence, source & Judged / excluded & Controls as expected \\",
+        _row(["Statement", "Verdict", "Evidence, source", "Judged / excluded", "Controls as expected"]),
         r"\hline",
         r"\endhead",
     ]
@@ -151,8 +151,13 @@ def latex_table(document: Mapping[str, Any]) -> list[str]:
             f"{judged} / {excluded}",
             f"{good} of {len(claim['controls']) + len(claim['controls_missing'])}",
         ]
-        lines += [" & ".join(cells) + r" \\", r"\hline"]
+        lines += [_row(cells), r"\hline"]
     return [*lines, r"\end{longtable}", "% table ends"]
+
+
+def _row(cells: Sequence[str]) -> str:
+    """A row of narrow cells, ragged so that no word is torn; \\\\ has another meaning in ragged text."""
+    return " & ".join(rf"\raggedright {cell}" for cell in cells) + r" \tabularnewline"
 
 
 def latex_text(text: str) -> str:

@@ -60,7 +60,7 @@ def _inventory(inventory: Mapping[str, Any], ran: set[str]) -> list[str]:
         lines += [f"### {_escaped(paper['title'])}", ""]
         for entry in paper["entries"]:
             names = ", ".join(f"`{i}`" + ("" if i in ran else " (not in this run)") for i in entry["claims"])
-            tail = "; ".join(part for part in (names, _escaped(entry["reason"])) if part)
+            tail = "; ".join(part for part in (names, _maths(entry["reason"])) if part)
             lines.append(
                 f"- **{_escaped(entry['label'])}** ({entry['kind']}): {_maths(entry['statement'])} → {tail}"
             )

@@ -100,6 +100,8 @@ _OLDER = (
 #: A long formula may be broken after one of these outside all brackets but braces (a set may be long).
 _RELATIONS = frozenset("=<>≤≥→⇒⟹∼≈≔,;∈∀⟺⇔⟶⩽⩾≠")
 _OPENING, _CLOSING = frozenset("([⟨⌊⌈"), frozenset(")]⟩⌋⌉")
+#: Characters that most fonts lack, and their common twins.
+_COMMONER = str.maketrans("~⟂⧵", "∼⊥∖")
 _BARS = frozenset("‖∥|")
 _XMLNS = "http://www.w3.org/1998/Math/MathML"
 
@@ -188,7 +190,7 @@ def _clean(element: Element) -> bool:
             if all(unicodedata.category(c) in ("Sm", "Ps", "Pe") for c in element.text):
                 # Relations and brackets that the converter calls identifiers would lose their spacing.
                 element.tag = "mo"
-                element.text = element.text.replace("~", "∼").replace("⟂", "⊥")
+                element.text = element.text.translate(_COMMONER)
         if element.tag == "mo" and element.text in _BARS and element.get("fence") != "true":
             # Without \\left and \\right a norm bar is as high as the line, and so is its index.
             element.set("stretchy", "false")

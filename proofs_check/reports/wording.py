@@ -32,7 +32,8 @@ def interval(ends: Sequence[Any] | None) -> str:
         return "-"
     lo, hi = (float(e) for e in ends)
     if lo == hi:
-        return number(lo)
+        # A point beside a narrow interval is compared digit by digit.
+        return number(lo) if float(f"{lo:.{DIGITS}g}") == lo else number(lo, 16)
     if math.isinf(lo) and math.isinf(hi):
         return "any value"
     if math.isinf(hi):
@@ -65,7 +66,7 @@ def duration(seconds: Any) -> str:
 def compact(value: Any) -> str:
     """A JSON value on one line: numbers rounded, mappings as "name = value"."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{k} = {compact(v)}" for k, v in value.items()) or "none"
+        return ", ".join(f"{k} = {_nested(v)}" for k, v in value.items()) or "none"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(compact(v) for v in value) + "]"
     if value is None or isinstance(value, (bool, int, float)) or value in ("inf", "-inf", "nan"):
@@ -73,10 +74,14 @@ def compact(value: Any) -> str:
     return str(value)
 
 
+def _nested(value: Any) -> str:
+    return f"({compact(value)})" if isinstance(value, Mapping) else compact(value)
+
+
 def described(summary: Json | None) -> str:
     """A measured or predicted value (`engine.values.summary`) in words, without its tolerance rule."""
     if summary is None:
-        return "not formed"
+        return "nothing"
     if "curve" in summary:
         return (
             f"{summary['curve']} against {summary['against']} at {summary['points']} points, "

@@ -25,7 +25,7 @@ def leaves(source: str) -> str:
 
 
 def test_no_statement_of_ours_falls_back_to_source() -> None:
-    texts = [e.statement for paper in inventory() for e in paper.entries]
+    texts = [text for paper in inventory() for e in paper.entries for text in (e.statement, e.reason)]
     for claim in marginlab.claims():
         texts += [claim.statement, claim.erratum, claim.notes, *(a.statement for a in claim.assumes)]
     assert sum(sort == "math" for text in texts for sort, _ in pieces(text)) > 100
@@ -43,6 +43,7 @@ def test_no_statement_of_ours_falls_back_to_source() -> None:
         (r"\mathbf 1", unicodedata.lookup("MATHEMATICAL BOLD DIGIT ONE")),
         (r"\mathrm{MSE}", "MSE"),
         (r"a\sim b", "a∼b"),
+        (r"A\setminus B", "A∖B"),
         (r"\langle x,y\rangle", "⟨x,y⟩"),
         (r"x < y & z", None),
         (r"\text{<b>&amp;</b>}", None),

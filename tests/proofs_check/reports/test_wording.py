@@ -28,6 +28,7 @@ FLOATS = st.floats(
         (["-inf", "inf"], "any value"),
         (["inf", "inf"], "∞"),
         (None, "-"),
+        ([0.1635165848827123, 0.1635165848827123], "0.1635165848827123"),
     ],
 )
 def test_intervals(ends: list[Any] | None, text: str) -> None:
@@ -82,7 +83,7 @@ def test_durations() -> None:
          "below 0.1 at first, above 0.9 in the end, crossing in [1, 2]"),
         ({"order": ["a", "b"]}, "a < b"),
         ({"value": "<object>"}, "<object>"),
-        (None, "not formed"),
+        (None, "nothing"),
     ],
 )  # fmt: skip
 def test_values_in_words(summary: dict[str, Any] | None, text: str) -> None:
@@ -92,3 +93,10 @@ def test_values_in_words(summary: dict[str, Any] | None, text: str) -> None:
 def test_rules_of_a_ranking() -> None:
     ranking = {"a": {"lo": 1.0, "hi": 1.0, "rule": "x"}, "b": {"lo": 2.0, "hi": 2.0, "rule": "y"}}
     assert wording.rules({"ranking": ranking}) == ["x", "y"]
+
+
+def test_nested_configurations_keep_their_brackets() -> None:
+    assert wording.compact({"data": {"n": 8, "std": 0.1 + 0.2}, "seeds": [1, 2]}) == (
+        "data = (n = 8, std = 0.3), seeds = [1, 2]"
+    )
+    assert wording.compact({}) == "none"
