@@ -111,7 +111,8 @@ def basic_weights(problem: ScaledProblem, rows: Int) -> Float:
     """
     gram, _ = problem.gram(rows)
     values, vectors = np.linalg.eigh(gram)
-    keep = values > values[-1] * gamma(len(rows))  # below it an eigenvalue is rounding
+    # eigh is off by a modest multiple of k u ||G||: what is below is taken for zero (a guess; nothing rests on it)
+    keep = values > values[-1] * gamma(16 * len(rows))
     factor = vectors[:, keep] * np.sqrt(values[keep])
     system = np.vstack([factor.T, problem.thresholds[rows][None, :]])
     target = np.zeros(len(system))
@@ -133,13 +134,13 @@ def _second_try(problem: ScaledProblem, W: Float, scaled: Float, first: Support 
     # a heuristic choice of candidates (what is proved about them is not): float oracles leave 1e-9 at most
     near = np.flatnonzero((scaled > 0) | (ratio <= ratio.min() * (1 + 1e-6)))
     weights = basic_weights(problem, near)
-    chosen = weights > 0
-    second = None
-    if chosen.any():
-        second = proved_support(problem, near[chosen], weights[chosen])
-    for support in (second, first):
-        if support is not None and support.positive:
-            return support
+    for least in (0.0, 2.0**-40 * weights.max()):  # NNLS leaves rounding where an exact weight is zero
+        chosen = weights > least
+        tried = proved_support(problem, near[chosen], weights[chosen]) if chosen.any() else None
+        if tried is not None and tried.positive:
+            return tried
+    if first is not None and first.positive:
+        return first
     rows = np.flatnonzero(scaled > 0)
     weights, exponent = fixed_point(scaled[rows])
     reason = (
