@@ -109,12 +109,13 @@ def decimal(value: Fraction, *, up: bool, digits: int = DIGITS) -> str:
         return "0"
     n, d = value.numerator, value.denominator
     power = math.floor((n.bit_length() - d.bit_length()) * math.log10(2))  # 10**power within a factor 20
-    for p in (power + 1, power, power - 1):  # leading digit's place
+    for p in (power + 1, power, power - 1):  # the place of the leading digit
         scale = digits - 1 - p
         top, bottom = (n * 10**scale, d) if scale >= 0 else (n, d * 10**-scale)
-        mantissa = -(-top // bottom) if up else top // bottom
+        mantissa, rest = divmod(top, bottom)
         if mantissa >= 10 ** (digits - 1):
             break
+    mantissa += int(up and rest > 0)
     text = str(mantissa)
     exponent = len(text) - 1 + (p - digits + 1)
     head, tail = text[0], text[1:].rstrip("0")

@@ -58,13 +58,16 @@ def brute_force(rows: Rows) -> Optimum | None:
             p = solve(gram, [Fraction(1)] * size)
             if p is None or min(p) <= 0:
                 continue
-            W = [sum((q * rows[i][c] for q, i in zip(p, S, strict=True)), Fraction(0)) for c in range(len(rows[0]))]
+            W = [
+                sum((q * rows[i][c] for q, i in zip(p, S, strict=True)), Fraction(0))
+                for c in range(len(rows[0]))
+            ]
             margins = [dot(W, z) for z in rows]
             if min(margins) < 1:
                 continue
             supports.append(S)
             if best is None:
-                best = W, 1 / sum(p), margins
+                best = W, 1 / sum(p, Fraction(0)), margins
             assert best[0] == W, "the minimiser is unique"
     return None if best is None else Optimum(best[0], best[1], supports, best[2])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from types import SimpleNamespace
+from typing import NamedTuple
 
 import mpmath
 import numpy as np
@@ -15,6 +15,15 @@ from marginlab.proofs_check.certificates import Certificate, CertificateError, c
 from marginlab.proofs_check.certificates.verify import verify
 from marginlab.theory.constraints import RankOneConstraints
 from marginlab.theory.errors import InvalidInput
+
+
+class Given(NamedTuple):
+    """A separator and dual weights from anywhere."""
+
+    W: np.ndarray
+    dual: np.ndarray
+    norm: str = "frobenius"
+
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -87,7 +96,10 @@ def test_exact_rationals_are_the_optimum(reference, seed, integer, N, D):
 @given(seed=SEEDS, n=st.integers(1, 3), T=st.integers(2, 3), d=st.integers(1, 2))
 def test_rank_one_equals_dense(reference, seed, n, T, d):
     rng = np.random.default_rng(seed)
-    keys, queries = rng.integers(-3, 4, size=(n * (T - 1), d)), rng.integers(1, 4, size=(n, d))
+    keys, queries = (
+        rng.integers(-3, 4, size=(n * (T - 1), d)).astype(float),
+        rng.integers(1, 4, size=(n, d)).astype(float),
+    )
     keys[:, 0] = np.abs(keys[:, 0]) + 1
     keys[:, 1:] = np.abs(keys[:, 1:])
     constraints = RankOneConstraints(keys, queries, np.repeat(np.arange(n), T - 1))
@@ -117,7 +129,7 @@ def test_bounds_hold_for_any_weights(reference, seed):
     W = solution.W + 0.01 * rng.normal(size=3) * np.linalg.norm(solution.W)
     if (Z @ W).min() <= 0:
         W = solution.W
-    certificate = certify(Z, SimpleNamespace(W=W, dual=rng.random(6) * (rng.random(6) < 0.6) + 1e-9))
+    certificate = certify(Z, Given(W=W, dual=rng.random(6) * (rng.random(6) < 0.6) + 1e-9))
     check_against(reference, Z, certificate, truth)
 
 
@@ -155,7 +167,7 @@ def test_ties_fall_back_to_the_gap_and_say_why(reference, Z):
 
 
 def test_one_constraint_in_one_dimension(reference):
-    certificate = certify([[4.0]], reference.nnls_solution(np.array([[4.0]])), exact=True)
+    certificate = certify(np.array([[4.0]]), reference.nnls_solution(np.array([[4.0]])), exact=True)
     assert (certificate.margin_lower, certificate.margin_upper) == (4.0, 4.0)
     assert certificate.margin_squared == 16
     assert certificate.angle_bound == certificate.gap == certificate.radius == 0
@@ -214,7 +226,7 @@ class TestRefusals:
         with pytest.raises(error, match=words):
             certify(
                 self.Z if Z is None else Z,
-                SimpleNamespace(W=np.array(W), dual=np.array(dual), **more),
+                Given(W=np.array(W), dual=np.array(dual), **more),
             )
 
     def test_a_matrix_that_does_not_separate(self):
@@ -245,9 +257,9 @@ class TestRefusals:
 
     def test_exact_must_be_a_flag(self):
         with pytest.raises(InvalidInput, match="exact must be True or False"):
-            certify(self.Z, SimpleNamespace(W=np.ones(2), dual=np.ones(2)), exact=1)  # type: ignore[arg-type]
+            certify(self.Z, Given(W=np.ones(2), dual=np.ones(2)), exact=1)  # type: ignore[arg-type]
 
     def test_inseparable_data_with_exact_says_so(self):
         self.refuse(CertificateError, "margin", Z=[[1.0, 0.0], [-1.0, 0.0]])
         with pytest.raises(CertificateError, match="combine to exactly zero"):
-            certify([[1.0], [-1.0]], SimpleNamespace(W=np.ones(1), dual=np.ones(2)), exact=True)
+            certify(np.array([[1.0], [-1.0]]), Given(W=np.ones(1), dual=np.ones(2)), exact=True)
