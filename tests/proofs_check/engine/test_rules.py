@@ -1,0 +1,118 @@
+"""Every rule that a claim must keep, broken once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from marginlab.proofs_check import Break, Evidence, Kind, Mend, Plant, Status, Tier, Verdict, Waive
+from marginlab.proofs_check.engine.claim import waived_with
+from marginlab.theory.errors import InvalidInput
+
+PLANT = Plant(name="planted", constants={"bound": -1.0})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flattering(Plant):
+    """A plant of somebody's own, which the engine could not trust."""
+
+
+def _none(run: Any) -> list[Any]:
+    return []
+
+
+@pytest.mark.parametrize(
+    "name", ["noslash", "Upper/case", "a/b/c", "a/", "/b", "a b/c", "a--b/c", "a/b-", ""]
+)
+def test_ids(name: str, claim: Any) -> None:
+    with pytest.raises(InvalidInput, match="an id is 'family/name' in lower case"):
+        claim(id=name)
+
+
+BROKEN = [
+    ({"controls": ()}, "no control that can reach FAIL"),
+    ({"controls": (Flattering(name="p", constants={"bound": 2.0}),)}, "not a Flattering"),
+    ({"controls": (object(),)}, "not a object"),
+    ({"controls": (PLANT, PLANT)}, "two controls share a name"),
+    ({"controls": (PLANT, Mend(name="m", constants={"bound": 2.0}))}, "'m': a Mend belongs to a claim"),
+    ({"controls": (Mend(name="m", constants={"bound": 2.0}),)}, "no control that can reach FAIL"),
+    ({"controls": (Plant(name="p", constants={"slope": 2.0}),)}, r"changes constants that the claim lacks: \['slope'\]"),
+    ({"controls": (Plant(name="p", constants={"bound": 1.0}),)}, "'p' changes no constant"),
+    ({"controls": (Plant(name="p", constants={}),)}, "'p' changes no constant"),
+    ({"controls": (Break(name="b", assumption="A9", instances=_none),)}, r"names assumptions that the claim lacks: \['A9'\]"),
+    ({"controls": (PLANT, Waive(name="w", assumption="A9", instances=_none))}, r"'w' names assumptions that the claim lacks"),
+    ({"expect": Verdict.VACUOUS}, "expected to PASS or to FAIL, not VACUOUS"),
+    ({"expect": Verdict.ERROR}, "expected to PASS or to FAIL, not ERROR"),
+    ({"expect": Verdict.FAIL}, "an erratum text goes with expect=FAIL"),
+    ({"erratum": "it is wrong"}, "an erratum text goes with expect=FAIL"),
+    ({"window": (2.0, 1.0)}, "first end lies below its last"),
+    ({"window": (1.0, float("nan"))}, "first end lies below its last"),
+    ({"min_valid": 0.0}, "min_valid is a fraction"),
+    ({"min_valid": 1.5}, "min_valid is a fraction"),
+    ({"min_valid": float("nan")}, "min_valid is a fraction"),
+    ({"judgements": 1}, "a statistical claim states how many"),
+    ({"judgements": -1}, "not negative"),
+    ({"evidence": Evidence.STATISTICAL}, "a statistical claim states how many"),
+    ({"evidence": Evidence.STATISTICAL, "judgements": 1, "unit": "seed"}, "belongs to the full tier"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "words"), BROKEN, ids=[words[:30] for _, words in BROKEN])
+def test_broken_rule(changes: dict[str, Any], words: str, claim: Any) -> None:
+    with pytest.raises(InvalidInput, match=words) as refused:
+        claim(**changes)
+    assert str(refused.value).startswith("claim 'fake/claim': ")
+    assert str(refused.value).endswith(".")
+
+
+@pytest.mark.parametrize("kind", [Kind.RATE, Kind.LIMIT, Kind.DIRECTION])
+def test_window_is_stated_in_advance(kind: Kind, claim: Any) -> None:
+    with pytest.raises(InvalidInput, match=f"a {kind} claim states its window in advance"):
+        claim(kind, window=None)
+
+
+def test_assumptions(claim: Any, assumption: Any) -> None:
+    one = assumption("A1", [Status.HOLDS])
+    with pytest.raises(InvalidInput, match="two assumptions share a name"):
+        claim(assumes=(one, one))
+    with pytest.raises(InvalidInput, match=r"'A2' implies unknown assumptions: \['A7'\]"):
+        claim(assumes=(one, assumption("A2", [Status.HOLDS], implies=("A7",))))
+    with pytest.raises(InvalidInput, match=r"lacks: \['A8'\]"):
+        claim(
+            assumes=(one,),
+            controls=(Break(name="b", assumption="A1", instances=_none, also=("A8",)),),
+        )
+
+
+def test_what_keeps_the_rules_is_accepted(claim: Any, assumption: Any) -> None:
+    one = assumption("A1", [Status.HOLDS])
+    claim(controls=(Break(name="b", assumption="A1", instances=_none),), assumes=(one,))
+    claim(expect=Verdict.FAIL, erratum="wrong", controls=(Mend(name="m", constants={"bound": 9.0}),))
+    claim(evidence=Evidence.STATISTICAL, judgements=1, unit="sequence, given this run")
+    claim(evidence=Evidence.STATISTICAL, judgements=1, unit="seed", min_tier=Tier.FULL)
+    assert claim(id="two-words/a-name1").family == "two-words"
+    assert claim(id="two-words/a-name1").group == "two-words"
+    assert claim(group="shared").group == "shared"
+
+
+def test_waiving_follows_implications_backwards_only(claim: Any, assumption: Any) -> None:
+    chain = tuple(
+        assumption(name, [Status.HOLDS], implies=implied)
+        for name, implied in (("A1", ()), ("A2", ("A1",)), ("A3", ("A2",)), ("A4", ()), ("A5", ("A4", "A3")))
+    )
+    given = claim(assumes=chain)
+    assert waived_with(given, ["A1"]) == {"A1", "A2", "A3", "A5"}
+    assert waived_with(given, ["A3"]) == {"A3", "A5"}
+    assert waived_with(given, ["A4"]) == {"A4", "A5"}
+    assert waived_with(given, ["A5"]) == {"A5"}
+    assert waived_with(given, []) == frozenset()
+
+
+def test_implications_in_a_circle_end(claim: Any, assumption: Any) -> None:
+    circle = (
+        assumption("A1", [Status.HOLDS], implies=("A2",)),
+        assumption("A2", [Status.HOLDS], implies=("A1",)),
+    )
+    assert waived_with(claim(assumes=circle), ["A1"]) == {"A1", "A2"}
