@@ -185,6 +185,8 @@ class Claim:
         Claims of one group share runs, and so one worker; the family by default.
     series : callable(Instance) -> mapping of str to sequence of floats, optional
         Data of the claim's figure, kept in the report.
+    certificate : callable(Instance) -> mapping, optional
+        Certificate file of an instance, as a JSON object with its ``statement``: written beside the report.
     figure : str, optional
         Name of the drawing (entry point group ``marginlab.figures``).
     notes : str
@@ -220,6 +222,7 @@ class Claim:
     judgements: int = 0
     group: str = ""
     series: Callable[[Instance], Mapping[str, Any]] | None = None
+    certificate: Callable[[Instance], Mapping[str, Any]] | None = None
     figure: str = ""
     notes: str = ""
 

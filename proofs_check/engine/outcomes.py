@@ -52,6 +52,7 @@ class InstanceOutcome:
     assumptions: dict[str, dict[str, Any]] = field(default_factory=dict)
     waived: tuple[str, ...] = ()
     series: dict[str, Any] | None = None
+    certificate: dict[str, Any] | None = None
     seconds: float = 0.0
 
 

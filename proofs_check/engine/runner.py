@@ -190,9 +190,6 @@ def _judged(
             seconds=time.perf_counter() - started,
         )
     result = judge(claim, measured, predicted, run.level if claim.judgements else None)
-    series = None
-    if claim.series is not None:
-        series = jsonable(run.once(("series", claim.id, id(instance)), lambda: dict(claim.series(instance))))  # type: ignore[misc]
     return replace(
         blank,
         verdict=result.verdict,
@@ -201,9 +198,18 @@ def _judged(
         expected=result.expected,
         measured=jsonable(summary(measured)),
         predicted=jsonable(summary(predicted)),
-        series=series,
+        series=_attached("series", claim, instance, run),
+        certificate=_attached("certificate", claim, instance, run),
         seconds=time.perf_counter() - started,
     )
+
+
+def _attached(what: str, claim: Claim, instance: Instance, run: Run) -> dict[str, Any] | None:
+    """Data of the claim's figure, or the certificate file, of an instance that was judged."""
+    make = getattr(claim, what)
+    if make is None:
+        return None
+    return run.once((what, claim.id, id(instance)), lambda: jsonable(dict(make(instance))))
 
 
 def _overall(claim: Claim, outcomes: list[InstanceOutcome]) -> tuple[Verdict, str]:
@@ -304,7 +310,7 @@ def _planted(claim: Claim, control: Plant | Mend, run: Run) -> ControlOutcome:
         expected=_EXPECTED[type(control)],
         reason=reason,
         constants=jsonable(dict(control.constants)),
-        instances=tuple(replace(o, series=None) for o in outcomes),
+        instances=tuple(replace(o, series=None, certificate=None) for o in outcomes),
     )
 
 
@@ -353,7 +359,7 @@ def _waived(claim: Claim, control: Waive, run: Run) -> ControlOutcome:
         reason=finding,
         finding=finding,
         waived=tuple(sorted(waived_with(claim, [control.assumption]))),
-        instances=tuple(replace(o, series=None) for o in outcomes),
+        instances=tuple(replace(o, series=None, certificate=None) for o in outcomes),
     )
 
 

@@ -139,6 +139,8 @@ def _template() -> Template:
         "duration": wording.duration,
         "exit_sentence": wording.exit_sentence,
         "verdict_of": wording.verdict_of,
+        "certified": wording.certified,
+        "certificate_file": wording.certificate_file,
         "split_instances": wording.split_instances,
         "seconds_of": wording.seconds_of,
         "control_verdict": wording.control_verdict,

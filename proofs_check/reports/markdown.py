@@ -143,6 +143,11 @@ def _claim(claim: Mapping[str, Any], picture: str | None) -> list[str]:
         lines += [f"Tolerances: {_escaped('; '.join(used))}.", ""] if used else []
         lines += [f"- warning: {_escaped(w)}" for w in claim["outcome"]["warnings"]]
         lines += _answers(claim["outcome"]["instances"])
+    lines += [
+        f"- certificate [{_escaped(i['label'])}]({wording.certificate_file(claim['id'], i['label'])}): "
+        f"{_escaped(i['certificate']['statement'])}"
+        for i in wording.certified(claim)
+    ]
     lines += [f"- finding: {_escaped(f)}" for f in wording.findings_of(claim)]
     for k in claim["controls"]:
         changed = f", changed {_escaped(wording.compact(k['constants']))}" if k["constants"] else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -179,6 +180,18 @@ def findings_of(claim: Json) -> list[str]:
     """Findings about assumptions, from the claim's own vacuous instances and from its Waive controls."""
     own = list(claim["outcome"]["findings"]) if claim["outcome"] else []
     return own + [f"{c['name']}: {c['finding']}" for c in claim["controls"] if c["finding"]]
+
+
+def certified(claim: Json) -> list[Json]:
+    """Instances of a claim that have a certificate file."""
+    instances = claim["outcome"]["instances"] if claim["outcome"] else []
+    return [i for i in instances if i["certificate"]]
+
+
+def certificate_file(claim_id: str, label: str) -> str:
+    """Where the certificate of an instance lies, relative to the report: safe characters only."""
+    name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{claim_id.replace('/', '--')}--{label}")
+    return f"certificates/{name}.json"
 
 
 def counted(entries: Iterable[Json]) -> dict[str, tuple[int, int]]:

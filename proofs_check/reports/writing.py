@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from marginlab.proofs_check.reports.html_page import Drawer, draw_figures, html_
 from marginlab.proofs_check.reports.junit import junit_report
 from marginlab.proofs_check.reports.latex import latex_report
 from marginlab.proofs_check.reports.markdown import markdown_report
+from marginlab.proofs_check.reports.wording import certificate_file
 from marginlab.theory.errors import InvalidInput
 
 
@@ -36,7 +37,7 @@ def write_reports(
     -------
     list of Path
         report.json, report.html, report.md, report.tex, report.junit.xml, graph.svg, graph.dot, and
-        figures/NAME.svg for each figure that was drawn.
+        figures/NAME.svg for each figure that was drawn, certificates/NAME.json for each certificate.
 
     Raises
     ------
@@ -54,11 +55,21 @@ def write_reports(
         "report.junit.xml": junit_report(document),
         "graph.svg": claims_graph_svg(document),
         "graph.dot": claims_graph_dot(document),
-    } | {pictures[i]: svg for i, svg in drawn.items()}
+    }
+    texts |= {pictures[i]: svg for i, svg in drawn.items()}
+    texts |= {file: json.dumps(c, separators=(",", ":")) for file, c in _certificates(document)}
     try:
         return [_write(Path(folder) / name, text) for name, text in texts.items()]
     except OSError as error:
         raise InvalidInput(f"cannot write the report to {str(folder)!r}: {error.strerror}.") from None
+
+
+def _certificates(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """File name and content of every certificate of a claim's instances."""
+    for claim in document["claims"]:
+        for instance in (claim["outcome"] or {"instances": ()})["instances"]:
+            if instance["certificate"]:
+                yield certificate_file(claim["id"], instance["label"]), instance["certificate"]
 
 
 def json_report(document: Mapping[str, Any]) -> str:

@@ -68,7 +68,7 @@ def test_lookup_and_suggestions(claim: Any) -> None:
         ("match-cpy", "match-copy"),
         ("ngrams/limits", "ngrams/limit"),
     ):
-        with pytest.raises(InvalidInput, match=f"there is no claim '{wrong}'; did you mean '{near}'"):
+        with pytest.raises(InvalidInput, match=f"there is no claim '{wrong}'; the nearest is '{near}'"):
             registry[wrong]
     with pytest.raises(InvalidInput, match=r"there is no claim 'zzz'\.$"):
         registry["zzz"]
