@@ -117,6 +117,18 @@ def test_entries_refuse_what_they_cannot_be() -> None:
         Entry(label="A", kind="theorem", statement="")
 
 
+def test_assumptions_name_the_claims_that_make_them() -> None:
+    claims = list(marginlab.claims())
+    for paper in inventory():
+        for item in paper.entries:
+            match = re.match(r"Assumption (A[1-9])\b", item.label)
+            if match:
+                making = {
+                    c.id for c in claims if c.paper == paper.key and match[1] in [a.name for a in c.assumes]
+                }
+                assert set(item.claims) == making, item.label
+
+
 def test_every_claim_cites_a_work_we_know() -> None:
     assert {c.paper for c in marginlab.claims()} <= set(bibliography())
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,14 @@ def make_claim(identifier: str = "fake/square", **changes: Any) -> Claim:
 
 
 def slope_claim() -> Claim:
+    """A rate with a window, a figure and code that warns."""
+
     x = np.linspace(1.0, 100.0, 200)
+
+    def predict(instance: Instance, constants: Mapping[str, Any]) -> Interval:
+        warnings.warn(f"predicted with <c> = {constants['c']}", stacklevel=1)
+        return truncated(constants["c"], 2 * constants["c"])
+
     y = Interval.around(0.5 * x, 1e-9, "solver gap: a made-up gap")
     return make_claim(
         "fake/slope",
@@ -98,7 +106,7 @@ def slope_claim() -> Claim:
         r"$W(\tau)/\lVert W(\tau)\rVert_F\to\hat W/\lVert\hat W\rVert_F$, where "
         r"$\hat W=\arg\min\{\tfrac12\lVert W\rVert_F^2:\ (e_{y_i}-e_t)^\top We\ge1\ \forall i,\ t\ne y_i\}$.",
         measure=lambda instance: Curve(x=x, y=y, x_name="log time", y_name="norm"),
-        predict=lambda instance, constants: truncated(constants["c"], 2 * constants["c"]),
+        predict=predict,
         constants={"c": 0.5},
         controls=(Plant(name="cross-entropy's slope", constants={"c": 1.0}),),
         depends_on=("fake/square",),

@@ -122,6 +122,8 @@ def test_everything_of_the_document_is_there(page: Page, document: dict[str, Any
     assert shown("NOT RUN swapped")
     assert shown("rests on fake/wrong")
     assert shown("rounding: 2 float64 operations")
+    assert shown("predicted with <c> = 0.5")  # a warning of the claim's code,
+    assert shown("predicted with <c> = 1.0")  # and of its control's
 
 
 def test_exit_status_in_words(page: Page, good_document: dict[str, Any], document: dict[str, Any]) -> None:

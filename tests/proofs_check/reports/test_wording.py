@@ -100,3 +100,12 @@ def test_nested_configurations_keep_their_brackets() -> None:
         "data = (n = 8, std = 0.3), seeds = [1, 2]"
     )
     assert wording.compact({}) == "none"
+
+
+def test_instances_are_counted_as_judged_or_excluded(document: dict[str, Any]) -> None:
+    counts = {c["id"]: wording.split_instances(c) for c in document["claims"]}
+    assert counts["fake/square"] == (3, 1)
+    assert counts["fake/vacuous"] == (0, 1)
+    assert counts["fake/unformed"] == (3, 1)
+    assert counts["fake/raises"] == (0, 0)
+    assert sum(excluded for _, excluded in counts.values()) == document["totals"]["excluded"]
