@@ -61,8 +61,15 @@ class RankOneConstraints:
 
     def combine(self, weights: Float) -> Float:
         """sum_i weights_i z_i as a (d_k, d_q) matrix."""
+        weighted, sample = weights[:, None] * self.key_diffs, self.sample
+        if (sample[1:] < sample[:-1]).any():
+            order = np.argsort(sample, kind="stable")
+            weighted, sample = weighted[order], sample[order]
+        # One contiguous sum per sample: several times faster than scattered additions.
+        starts = np.flatnonzero(np.r_[True, sample[1:] != sample[:-1]])
         per_sample = np.zeros((len(self.queries), self.shape[0]))
-        np.add.at(per_sample, self.sample, weights[:, None] * self.key_diffs)
+        if len(sample):
+            per_sample[sample[starts]] = np.add.reduceat(weighted, starts, axis=0)
         return per_sample.T @ self.queries
 
     def gram(self, rows: Int | None = None, cols: Int | None = None) -> Float:

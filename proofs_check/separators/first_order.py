@@ -36,7 +36,7 @@ ORACLE = "first-order"
 FIRST_ORDER_GAP = 1e-6
 
 
-def projected_gradient(problem: ScaledProblem, target: float, *, steps: int = 30_000) -> MaxMargin:
+def projected_gradient(problem: ScaledProblem, target: float, *, steps: int = 200_000) -> MaxMargin:
     """Max-margin separator by first-order steps on a growing set of rows.
 
     Parameters

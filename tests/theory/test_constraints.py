@@ -1,0 +1,66 @@
+"""Rank-one constraints against the vectors that they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marginlab.theory.constraints import RankOneConstraints
+from marginlab.theory.errors import InvalidInput
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def integer_constraints(rng: np.random.Generator) -> tuple[RankOneConstraints, np.ndarray]:
+    """Small integers, so that every product and sum is exact, and the vectors formed one by one."""
+    N, n, d_k, d_q = rng.integers(1, 9), rng.integers(1, 5), rng.integers(1, 5), rng.integers(1, 5)
+    keys = rng.integers(-9, 10, (N, d_k))
+    queries = rng.integers(-9, 10, (n, d_q))
+    sample = rng.integers(0, n, N)
+    vectors = np.array([np.kron(keys[i], queries[sample[i]]) for i in range(N)], dtype=float)
+    return RankOneConstraints(keys, queries, sample), vectors
+
+
+@given(seed=SEEDS)
+@settings(deadline=None)
+def test_every_product_is_that_of_the_vectors(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    constraints, vectors = integer_constraints(rng)
+    W = rng.integers(-9, 10, constraints.shape).astype(float)
+    weights = rng.integers(-9, 10, len(constraints)).astype(float)
+    assert np.array_equal(constraints.dense(), vectors)
+    assert np.array_equal(constraints.margins(W), vectors @ W.ravel())
+    assert np.array_equal(constraints.combine(weights).ravel(), weights @ vectors)
+    assert np.array_equal(constraints.gram(), vectors @ vectors.T)
+    rows = rng.integers(0, len(constraints), 4)
+    assert np.array_equal(constraints.gram(rows, rows[:2]), vectors[rows] @ vectors[rows[:2]].T)
+    assert np.array_equal(constraints.select(rows).dense(), vectors[rows])
+    # sqrt of exact integers: one rounding each for two roots and a product, against one root.
+    assert np.allclose(
+        constraints.norms(), np.sqrt((vectors**2).sum(1)), rtol=4 * np.finfo(float).eps, atol=0
+    )
+
+
+def test_combine_leaves_unused_samples_at_zero() -> None:
+    constraints = RankOneConstraints([[1.0], [2.0], [4.0]], [[1.0, 0.0], [0.0, 1.0], [7.0, 7.0]], [1, 0, 1])
+    assert np.array_equal(constraints.combine(np.ones(3)), [[2.0, 5.0]])
+
+
+@pytest.mark.parametrize(
+    ("keys", "queries", "sample", "message"),
+    [
+        ([[np.nan]], [[1.0]], [0], "key_diffs must be finite"),
+        ([[1.0]], [[np.inf]], [0], "queries must be finite"),
+        ([1.0], [[1.0]], [0], "key_diffs must have 2 dimension"),
+        ([[True]], [[1.0]], [0], "key_diffs must hold real numbers"),
+        (np.zeros((0, 2)), [[1.0]], [], "at least one constraint"),
+        ([[1.0]], [[1.0]], [1], "sample must lie in 0..0"),
+        ([[1.0]], [[1.0]], [0.0], "sample must hold integers"),
+        ([[1.0]], [[1.0]], [0, 0], "sample must have shape"),
+    ],
+)
+def test_bad_input_is_named(keys: object, queries: object, sample: object, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        RankOneConstraints(keys, queries, sample)  # type: ignore[arg-type]
