@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginlab.proofs_check.certificates import alignment, certify
+from marginlab.proofs_check.certificates.problem import gamma
 from marginlab.theory.errors import InvalidInput
 
 
@@ -54,9 +55,9 @@ def test_encloses_the_cosine_to_the_given_matrix(seed, size, closeness, power):
     truth = one_minus_cosine(map(float, U), map(float, W))
     assert contains(both, truth, 0)
     assert contains(both, 2 - truth, 1)
-    # relative width: the chord is known to about 2 gamma_{n+8}, so that what lies far above its square is resolved
-    if truth > 1e-24:
-        assert both.one_minus_upper[0] - both.one_minus_lower[0] < 1e-2 * float(truth)
+    # the chord h is known to twice the error gamma_{n+8} of each unit vector, and h^2 / 2 to h times that twice
+    chord, unit = np.sqrt(2 * float(truth)), gamma(size + 8)
+    assert both.one_minus_upper[0] - both.one_minus_lower[0] <= 10 * unit * (chord + unit)
 
 
 @settings(deadline=None, max_examples=30)
