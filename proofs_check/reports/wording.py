@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -189,9 +190,15 @@ def certified(claim: Json) -> list[Json]:
 
 
 def certificate_file(claim_id: str, label: str) -> str:
-    """Where the certificate of an instance lies, relative to the report: safe characters only."""
-    name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{claim_id.replace('/', '--')}--{label}")
-    return f"certificates/{name}.json"
+    """Where the certificate of an instance lies, relative to the report: safe characters, one file a label.
+
+    Labels of plain words keep their words. Others would share names ("a-b" and "a b") or be too long for a
+    file system, so a piece of their hash tells them apart.
+    """
+    words = re.sub(r"[^A-Za-z0-9.]+", "-", label)
+    if not re.fullmatch(r"[A-Za-z0-9.]+( [A-Za-z0-9.]+)*", label) or len(label) > 80:
+        words = f"{words[:80]}-{hashlib.sha256(label.encode()).hexdigest()[:12]}"
+    return f"certificates/{claim_id.replace('/', '--')}--{words}.json"
 
 
 def counted(entries: Iterable[Json]) -> dict[str, tuple[int, int]]:

@@ -186,6 +186,7 @@ def all_claims() -> list[Claim]:
             ),
             instances=lambda run: [Instance(label=HOSTILE, data=1.0, config={HOSTILE: HOSTILE})],
             controls=(Plant(name=HOSTILE, constants={"c": 3.0}),),
+            certificate=lambda instance: {"schema": "made-up/1", "statement": HOSTILE, "x": instance.data},
         ),
         make_claim("fake/large", min_tier=Tier.PAPER),
     ]

@@ -17,6 +17,7 @@ VALIDATOR = jsonschema.Draft202012Validator(report_schema())
 #: Mappings whose keys belong to the user, a paper or a package: anything may be added there.
 OPEN = {
     "config", "constants", "series", "versions", "blas", "bibliography", "assumptions", "verdicts", "ranking",
+    "certificate",
 }  # fmt: skip
 
 
@@ -44,7 +45,7 @@ def owned_objects(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tupl
         if not path or path[-1] not in OPEN:
             yield path
         for key, child in value.items():
-            if key not in ("config", "constants", "series", "blas", "threads"):
+            if key not in ("config", "constants", "series", "certificate", "blas", "threads"):
                 yield from owned_objects(child, (*path, key))
     elif isinstance(value, list) and value:
         # The first and the last entry stand for the list: its schema is the same for all.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -109,3 +110,16 @@ def test_instances_are_counted_as_judged_or_excluded(document: dict[str, Any]) -
     assert counts["fake/unformed"] == (3, 1)
     assert counts["fake/raises"] == (0, 0)
     assert sum(excluded for _, excluded in counts.values()) == document["totals"]["excluded"]
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.text(alphabet="ab-. /σ\\", min_size=1, max_size=6), min_size=2, max_size=12, unique=True))
+def test_certificate_files_are_safe_and_distinct(labels: list[str]) -> None:
+    files = [wording.certificate_file("fake/square", label) for label in labels]
+    assert len(set(files)) == len(labels)
+    assert all(re.fullmatch(r"certificates/fake--square--[A-Za-z0-9.-]+\.json", f) for f in files)
+
+
+def test_certificate_files_of_plain_labels_keep_their_words() -> None:
+    assert wording.certificate_file("fake/square", "seed 0") == "certificates/fake--square--seed-0.json"
+    assert len(wording.certificate_file("fake/square", "x" * 1000)) < 200

@@ -30,7 +30,12 @@ def test_all_formats_are_written(document: dict[str, Any], tmp_path: Path) -> No
     folder = tmp_path / "a" / "b"
     paths = write_reports(document, folder, {"line": lambda claim: f"<svg>{claim['id']}</svg>"})
     written = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
-    assert written == NAMES | {"figures/fake--slope.svg"} == {p.relative_to(folder).as_posix() for p in paths}
+    assert written == {p.relative_to(folder).as_posix() for p in paths}
+    certificates = {name for name in written if name.startswith("certificates/")}
+    assert written == NAMES | certificates | {"figures/fake--slope.svg"}
+    (certificate,) = certificates
+    assert certificate in (folder / "report.html").read_text(encoding="utf-8")
+    assert json.loads((folder / certificate).read_text(encoding="utf-8"))["x"] == 1.0
     assert json.loads((folder / "report.json").read_text(encoding="utf-8")) == document
     assert (folder / "figures" / "fake--slope.svg").read_text() == "<svg>fake/slope</svg>"
     umask = os.umask(0)
