@@ -7,7 +7,7 @@ Notation, for one sample with scores u_t = <k_t, W q>, attention a, pivot p = th
 
 At the match (p = y) with an exact target (o = 0) this is eq. (38, 40) of the paper. No term is a difference
 of nearly equal numbers when attention saturates: the textbook form v_t - sum_s a_s v_s is exactly zero for
-the selected token as soon as its weight rounds to 1. Weights are carried as a_t = e^c b_t with max b_t = 1,
+the selected token as soon as its weight rounds to 1. Weights are carried as a_t = e^c b_t with b of order one,
 hence pi = e^{2c} (...) when o = 0 and e^c (...) otherwise, and the whole gradient as e^M G.
 
 Coordinates: with at most d samples (``span``) W - W0 = sum_i Y_i q_i^T is carried through Y and X_i = W q_i,
@@ -70,7 +70,10 @@ def _recentre(factor, delta_offset, values, target, p, use_gram):
 
 @njit(cache=True)
 def _frame_weights(margins, p, weights):
-    """b_t = a_t / max_{s != p} a_s for t != p (0 at p) from margins to p; returns (c, sum of b)."""
+    """b_t with a_t = e^c b_t for t != p, and b_p = 0, from margins to p; returns (c, e^c, sum of b).
+
+    c is minus the least margin of a rival, or 0 if a rival is ahead of p; the largest b_t is in [1/K, 1].
+    """
     K = len(margins)
     least, total = np.inf, 0.0
     for t in range(K):
@@ -79,16 +82,18 @@ def _frame_weights(margins, p, weights):
     for t in range(K):
         weights[t] = 0.0 if t == p else np.exp(least - margins[t])
         total += weights[t]
-    # log a_t = -m_t - log(1 + S) with S = e^-least total, in the form that cannot overflow.
-    if least >= 0.0:
-        return -least - np.log1p(np.exp(-least) * total), total
-    return -np.log(np.exp(least) + total), total
+    # a_t = e^-m_t / (1 + S), S = e^-least total, multiplied through by e^least where that could overflow.
+    scale = np.exp(-least) if least > 0.0 else 1.0
+    share = 1.0 / (1.0 + scale * total) if least > 0.0 else 1.0 / (np.exp(least) + total)
+    for t in range(K):
+        weights[t] *= share
+    return -max(least, 0.0), scale, total * share
 
 
 @njit(cache=True)
-def _mse_coefficients(weights, c, factor, delta_offset, exact, use_gram, pi):
-    """pi_t of one sample's squared error, up to the scale e^{2c} (exact target) or e^c."""
-    K, scale = len(weights), np.exp(c)
+def _mse_coefficients(weights, scale, factor, delta_offset, exact, use_gram, pi):
+    """pi_t of one sample's squared error, up to the factor scale^2 (exact target) or scale."""
+    K = len(weights)
     for t in range(K):
         pi[t] = 0.0
     for s in range(len(factor)):
@@ -136,7 +141,7 @@ def _evaluate(data, state, X, W_size, loss, use_gram):
         epsilon = 4.0 * margin_rounding * diff_norm[i] * query_norm[i] * W_size + _gamma(K + 10)
         p = match[i]
         if loss == CROSS_ENTROPY:
-            scales[i], total = _frame_weights(m, p, weights)
+            scales[i], _, total = _frame_weights(m, p, weights)
             for t in range(K):
                 pi[i, t] = weights[t]
             reach = 3.0 * diff_norm[i]
@@ -150,11 +155,11 @@ def _evaluate(data, state, X, W_size, loss, use_gram):
             base = m[p]
             for t in range(K):
                 m[t] -= base
-            c, total = _frame_weights(m, p, weights)
+            c, scale, total = _frame_weights(m, p, weights)
             exact = offset[i] == 0.0
-            _mse_coefficients(weights, c, factor[i], delta_offset[i], exact, use_gram, pi[i])
+            _mse_coefficients(weights, scale, factor[i], delta_offset[i], exact, use_gram, pi[i])
             scales[i] = 2.0 * c if exact else c
-            size_r = spread[i] * total if exact else np.exp(c) * total * spread[i] + offset[i]
+            size_r = spread[i] * total if exact else scale * total * spread[i] + offset[i]
             reach = 14.0 * diff_norm[i] * spread[i] * size_r
         pivot[i] = p
         errors[i] = (epsilon + rounding) * total * reach * query_norm[i]

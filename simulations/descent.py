@@ -70,8 +70,9 @@ def run(
     config = Descent(loss=loss, rule=rule, step=step, steps=steps, record=record, engine=engine)
     d = problem.shape[2]
     start = np.zeros((d, d)) if W0 is None else shaped_array(W0, "W0", (d, d))
+    engine_run = engine_named(config.engine)  # imports first: pools that come with them are pinned too
     with single_threaded():
-        output = engine_named(config.engine)(problem, config, start)
+        output = engine_run(problem, config, start)
         return Trajectory(
             config=config,
             steps=frozen(np.array(config.record, dtype=np.intp)),
@@ -114,7 +115,10 @@ def run_batch(
         starts = list(shaped_array(W0, "W0", (len(problems), d, d)))
     else:
         starts = [shaped_array(W0, "W0", (d, d))] * len(problems)
-    return tuple(run(problem, W0=start, **options) for problem, start in zip(problems, starts, strict=True))
+    with single_threaded():
+        return tuple(
+            run(problem, W0=start, **options) for problem, start in zip(problems, starts, strict=True)
+        )
 
 
 def warm_up() -> None:

@@ -49,8 +49,9 @@ def log_gradient(problem: Problem, W: ArrayLike, *, loss: str = "mse", engine: s
     """
     d = problem.shape[2]
     config = Descent(loss=loss, step=1.0, steps=0, record=(0,), engine=engine)
+    engine_run = engine_named(config.engine)
     with single_threaded():
-        output = engine_named(engine)(problem, config, shaped_array(W, "W", (d, d)))
+        output = engine_run(problem, config, shaped_array(W, "W", (d, d)))
     size = np.linalg.norm(output.gradient)
     return LogGradient(
         direction=frozen(output.gradient / size if size > 0 else np.zeros((d, d))),

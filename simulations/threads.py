@@ -5,8 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
+
+_pinned: ContextVar[bool] = ContextVar("pinned", default=False)
+
+# Looking through the loaded libraries takes milliseconds, more than a short run. A new library can only have
+# come with a new module, so that the count of modules says when to look again.
+_controller: tuple[int, ThreadpoolController] | None = None
+
+
+def _pools() -> ThreadpoolController:
+    global _controller
+    if _controller is None or _controller[0] != len(sys.modules):
+        _controller = (len(sys.modules), ThreadpoolController())
+    return _controller[1]
 
 
 @contextmanager
@@ -15,15 +29,21 @@ def single_threaded() -> Iterator[None]:
 
     Reductions split over threads change their last bits with the number of threads; and a run is one task
     among several, for which a pool of its own is only contention. Torch is looked for among the loaded
-    modules, so that a run that does not need it does not import it.
+    modules, so that a run that does not need it does not import it. Inside another such block this one does
+    nothing.
     """
+    if _pinned.get():
+        yield
+        return
     torch = sys.modules.get("torch")
     before = None if torch is None else torch.get_num_threads()
-    with threadpool_limits(limits=1):
-        if torch is not None:
-            torch.set_num_threads(1)
-        try:
+    token = _pinned.set(True)
+    try:
+        with _pools().limit(limits=1):
+            if torch is not None:
+                torch.set_num_threads(1)
             yield
-        finally:
-            if torch is not None and before is not None:
-                torch.set_num_threads(before)
+    finally:
+        _pinned.reset(token)
+        if torch is not None and before is not None:
+            torch.set_num_threads(before)
