@@ -115,7 +115,7 @@ def latex_report(document: Mapping[str, Any]) -> str:
         _PREAMBLE,
         f"\\section*{{Claims checked by marginlab {latex_text(document['marginlab'])}}}",
         latex_text(
-            f"{inventory['checked']} items of the papers are checked by a claim, "
+            f"{inventory['checked']} inventory items are checked by a claim, "
             f"{inventory['not_checked']} are not. "
             f"{wording.exit_sentence(document)} Tier {run['tier']}, started {run['started']}, "
             f"config hash {run['config_hash'][:16]}, revision {revision}."

@@ -52,8 +52,7 @@ def _inventory(inventory: Mapping[str, Any], ran: set[str]) -> list[str]:
     lines = [
         "## What is checked, and what is not",
         "",
-        f"{inventory['checked']} items of the papers are checked by a claim, "
-        f"{inventory['not_checked']} are not.",
+        f"{inventory['checked']} inventory items are checked by a claim, {inventory['not_checked']} are not.",
         "",
     ]
     for paper in inventory["papers"]:
