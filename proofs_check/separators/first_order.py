@@ -35,6 +35,10 @@ ORACLE = "first-order"
 # gradients have not ended it at rounding before. A smaller tolerance may be asked for.
 FIRST_ORDER_GAP = 1e-6
 
+# Steps without a tenth off the best gap after which a run is given up: float64 products have nothing more to
+# give, as for data whose squared margin is near the unit roundoff.
+_STALLED = 3000
+
 
 def projected_gradient(problem: ScaledProblem, target: float, *, steps: int = 200_000) -> MaxMargin:
     """Max-margin separator by first-order steps on a growing set of rows.
@@ -73,6 +77,7 @@ def projected_gradient(problem: ScaledProblem, target: float, *, steps: int = 20
             raise not_separable(problem, y)
         w = part.combine(inner, np.arange(len(rows)))
         candidate = max_margin_of(problem, w, y, oracle=ORACLE, iterations=used)
+        halved = candidate is not None and (best is None or candidate.gap < best.gap / 2)
         if candidate is not None and (best is None or candidate.gap < best.gap):
             best = candidate
         if best is not None and best.gap <= target:
@@ -84,7 +89,7 @@ def projected_gradient(problem: ScaledProblem, target: float, *, steps: int = 20
         if outside.any():
             index = np.flatnonzero(outside)
             rows = np.concatenate([rows, index[_smallest(slack[index], 4 * size)]])
-        elif accuracy <= UNIT_ROUNDOFF:
+        elif accuracy <= UNIT_ROUNDOFF or (used > _STALLED and not halved):
             break
         accuracy = min(accuracy, (1.0 if candidate is None else candidate.gap) / 10)
         if not outside.any():
@@ -103,12 +108,24 @@ def _smallest(values: Float, count: int) -> Int:
 
 
 def _least_distance(part: ScaledProblem, y: Float, accuracy: float, steps: int) -> tuple[Float, int]:
-    """Weights y >= 0 of the least-distance program on all rows of `part`, and the steps taken."""
+    """Weights y >= 0 of the least-distance program on all rows of `part`, and the steps taken.
+
+    Ends at `accuracy`, after `steps`, or when the gap has not fallen for `_STALLED` steps.
+    """
     lipschitz = _largest_eigenvalue(part)
     ahead, momentum = y, 1.0
+    before, slope_before = np.zeros(len(part)), -part.beta
     settled, last_support, patience = 0, y > 0, 20
+    least, least_at = np.inf, 0
     for step in range(1, steps + 1):
-        new = np.maximum(ahead - _gradient(part, ahead) / lipschitz, 0.0)
+        slope = _gradient(part, ahead)
+        moved = float(np.linalg.norm(ahead - before))
+        if moved > 0:  # the curvature just seen: the power iteration may have missed a leading direction
+            curvature = float(np.linalg.norm(slope - slope_before)) / moved
+            if curvature > lipschitz:
+                lipschitz, momentum = 1.1 * curvature, 1.0
+        before, slope_before = ahead, slope
+        new = np.maximum(ahead - slope / lipschitz, 0.0)
         if float((ahead - new) @ (new - y)) > 0:  # uphill: restart, as in [2]
             momentum = 1.0
         faster = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
@@ -121,9 +138,12 @@ def _least_distance(part: ScaledProblem, y: Float, accuracy: float, steps: int) 
             y = _on_face(part, y)
             ahead, momentum, settled = y, 1.0, 0
             patience = min(2 * patience, 100)  # a support that was wrong is not solved for again at once
-            if _float_gap(part, y) <= accuracy:
-                return y, step
-        elif step % 50 == 0 and _float_gap(part, y) <= accuracy:
+        elif step % 50:
+            continue
+        gap = _float_gap(part, y)
+        if gap < 0.9 * least:
+            least, least_at = gap, step
+        if gap <= accuracy or step - least_at > _STALLED:
             return y, step
     return y, steps
 
@@ -151,8 +171,8 @@ def _largest_eigenvalue(part: ScaledProblem) -> float:
     """Upper estimate of the largest eigenvalue of H by power iteration.
 
     Separable rows point one way, so a start of ones is close to the leading eigenvector. The Rayleigh
-    quotient after 30 steps plus 10 % is above the eigenvalue unless several leading ones are nearly equal,
-    where a step that is slightly too long does no harm to a restarted scheme that is judged by its gap.
+    quotient after 30 steps plus 10 % is above the eigenvalue unless the start misses a leading
+    direction; the steps then see its curvature and correct the estimate.
     """
     v = np.ones(len(part)) / np.sqrt(len(part))
     value = 1.0
