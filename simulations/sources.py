@@ -91,17 +91,38 @@ def _is_local(top: str) -> bool:
 
 
 def _source_file(name: str) -> Path | None:
-    loaded = sys.modules.get(name)
-    origin = getattr(loaded, "__file__", None)
-    if origin is None:
-        try:
-            spec = importlib.util.find_spec(name)
-        except (ImportError, ValueError, AttributeError):
-            return None  # an attribute of a module, not a module
-        origin = spec.origin if spec else None
-    if origin is None or not origin.endswith(".py"):
-        return None
-    return Path(origin)
+    """Source of a module, found in its package's folder: nothing is imported that is not loaded already."""
+    origin = getattr(sys.modules.get(name), "__file__", None)
+    if origin is not None:
+        return Path(origin) if origin.endswith(".py") else None
+    top, *parts = name.split(".")
+    path, folders = _top_level(top)
+    for part in parts:
+        for folder in folders:
+            package, module = folder / part / "__init__.py", folder / f"{part}.py"
+            if package.is_file():
+                path, folders = package, [package.parent]
+                break
+            if module.is_file():
+                path, folders = module, []
+                break
+        else:
+            # A folder without __init__.py is a package too; anything else is an attribute, not a module.
+            path, folders = None, [f / part for f in folders if (f / part).is_dir()]
+    return path
+
+
+def _top_level(top: str) -> tuple[Path | None, list[Path]]:
+    """Source of a top-level module, and the folders in which its submodules lie."""
+    loaded = sys.modules.get(top)
+    try:
+        spec = getattr(loaded, "__spec__", None) or importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return None, []
+    if spec is None:
+        return None, []
+    path = Path(spec.origin) if spec.origin and spec.origin.endswith(".py") else None
+    return path, [Path(folder) for folder in spec.submodule_search_locations or ()]
 
 
 def _imports(name: str, path: Path) -> Iterator[str]:
