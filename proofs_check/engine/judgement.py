@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,8 +56,18 @@ def scalar(interval: Interval, what: str) -> Ends:
 
 
 def show(pair: Ends) -> str:
-    """An interval in words, a single number where it is exact."""
-    return f"{pair[0]:.6g}" if pair[0] == pair[1] else f"[{pair[0]:.6g}, {pair[1]:.6g}]"
+    """An interval in words: a number where it is exact, centre ± radius where six digits do not tell its ends."""
+    lo, hi = f"{pair[0]:.6g}", f"{pair[1]:.6g}"
+    if pair[0] == pair[1]:
+        return lo
+    return centred(pair) if lo == hi else f"[{lo}, {hi}]"
+
+
+def centred(pair: Ends, digits: int = 6) -> str:
+    """Finite ends as centre ± radius, with as many digits (at least `digits`) as the radius leaves."""
+    centre, radius = pair[0] / 2 + pair[1] / 2, pair[1] / 2 - pair[0] / 2
+    known = 1 + math.ceil(math.log10(abs(centre) / radius)) if radius and centre else 16
+    return f"{centre:.{min(16, max(digits, known))}g} ± {radius:.1e}"
 
 
 def decided(holds: Bool, broken: Bool) -> Verdict:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from marginlab.proofs_check.engine.judgement import centred
+
 #: Significant digits of a number on its own; report.json keeps every digit.
 DIGITS = 6
 
@@ -45,8 +47,7 @@ def interval(ends: Sequence[Any] | None) -> str:
     centre, radius = lo / 2 + hi / 2, hi / 2 - lo / 2
     # Narrower than the digits shown: the two ends would look alike.
     if radius < abs(centre) * 10.0 ** (1 - DIGITS) / 2:
-        kept = min(16, max(DIGITS, 1 + math.ceil(math.log10(abs(centre) / radius)))) if radius else 16
-        return f"{centre:.{kept}g} ± {radius:.1e}"
+        return centred((lo, hi), DIGITS)
     return f"[{number(lo)}, {number(hi)}]"
 
 
