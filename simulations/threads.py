@@ -9,7 +9,8 @@ from contextvars import ContextVar
 
 from threadpoolctl import ThreadpoolController
 
-_pinned: ContextVar[bool] = ContextVar("pinned", default=False)
+#: None outside; inside, whether torch was there to be pinned when the block was entered.
+_pinned: ContextVar[bool | None] = ContextVar("pinned", default=None)
 
 # Looking through the loaded libraries takes milliseconds, more than a short run. A new library can only have
 # come with a new module, so that the count of modules says when to look again.
@@ -30,14 +31,14 @@ def single_threaded() -> Iterator[None]:
     Reductions split over threads change their last bits with the number of threads; and a run is one task
     among several, for which a pool of its own is only contention. Torch is looked for among the loaded
     modules, so that a run that does not need it does not import it. Inside another such block this one does
-    nothing.
+    nothing, unless torch was loaded in between.
     """
-    if _pinned.get():
+    torch = sys.modules.get("torch")
+    if _pinned.get() is not None and (torch is None or _pinned.get()):
         yield
         return
-    torch = sys.modules.get("torch")
     before = None if torch is None else torch.get_num_threads()
-    token = _pinned.set(True)
+    token = _pinned.set(torch is not None)
     try:
         with _pools().limit(limits=1):
             if torch is not None:

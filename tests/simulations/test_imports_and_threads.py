@@ -40,6 +40,20 @@ def test_the_compiled_engine_needs_no_torch():
     assert done.stdout.strip() == "False"
 
 
+def test_torch_is_pinned_even_if_it_is_loaded_inside_the_block():
+    code = (
+        "from marginlab.simulations import single_threaded\n"
+        "with single_threaded():\n"
+        "    import torch\n"
+        "    torch.set_num_threads(2)\n"
+        "    with single_threaded():\n"
+        "        print(torch.get_num_threads())\n"
+        "    print(torch.get_num_threads())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "2"]
+
+
 def test_every_public_name_loads_and_others_do_not_exist():
     for name in dir(simulations):
         assert getattr(simulations, name).__name__ == name

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import logsumexp
 
 from marginlab.simulations.attention import Problem
 from marginlab.theory.errors import InvalidInput
@@ -26,6 +27,7 @@ from marginlab.theory.match_copy import (
     sample,
     squared_error,
 )
+from marginlab.theory.match_copy.attention import log_sum_exp
 from marginlab.theory.match_copy.gradient import gradient
 
 seeds = st.integers(0, 2**32)
@@ -132,6 +134,18 @@ def test_the_sum_identity_and_the_paper_form_of_the_coefficients(seed):
     assert np.allclose(pi, paper, rtol=0, atol=slip)
     assert np.all(pi[rows, problem.match] == 0)
     assert np.array_equal(cross_entropy_coefficients(problem, W).astype(bool), problem.rivals)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds)
+def test_log_sum_exp_against_scipy(seed):
+    rng = np.random.default_rng(seed)
+    x = 10.0 ** rng.uniform(-2, 3) * rng.standard_normal((3, 4))
+    x[rng.random((3, 4)) < 0.3] = -np.inf
+    for keepdims in (False, True):
+        expected = np.asarray(logsumexp(x, axis=-1, keepdims=keepdims))
+        # a sum of four numbers in [0, 1] with one of them 1, and one rounding of the largest
+        assert np.allclose(log_sum_exp(x, keepdims=keepdims), expected, rtol=4e-16, atol=2e-15)
 
 
 def test_h_is_the_definition_of_the_paper():
