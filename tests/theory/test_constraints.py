@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,11 @@ from marginlab.theory.errors import InvalidInput
 SEEDS = st.integers(0, 2**32 - 1)
 
 
+def rank_one(keys: Any, queries: Any, sample: Any) -> RankOneConstraints:
+    """Constraints from anything array-like, as users pass it."""
+    return RankOneConstraints(keys, queries, sample)
+
+
 def integer_constraints(rng: np.random.Generator) -> tuple[RankOneConstraints, np.ndarray]:
     """Small integers, so that every product and sum is exact, and the vectors formed one by one."""
     N, n, d_k, d_q = rng.integers(1, 9), rng.integers(1, 5), rng.integers(1, 5), rng.integers(1, 5)
@@ -20,7 +27,7 @@ def integer_constraints(rng: np.random.Generator) -> tuple[RankOneConstraints, n
     queries = rng.integers(-9, 10, (n, d_q))
     sample = rng.integers(0, n, N)
     vectors = np.array([np.kron(keys[i], queries[sample[i]]) for i in range(N)], dtype=float)
-    return RankOneConstraints(keys, queries, sample), vectors
+    return rank_one(keys, queries, sample), vectors
 
 
 @given(seed=SEEDS)
@@ -44,7 +51,7 @@ def test_every_product_is_that_of_the_vectors(seed: int) -> None:
 
 
 def test_combine_leaves_unused_samples_at_zero() -> None:
-    constraints = RankOneConstraints([[1.0], [2.0], [4.0]], [[1.0, 0.0], [0.0, 1.0], [7.0, 7.0]], [1, 0, 1])
+    constraints = rank_one([[1.0], [2.0], [4.0]], [[1.0, 0.0], [0.0, 1.0], [7.0, 7.0]], [1, 0, 1])
     assert np.array_equal(constraints.combine(np.ones(3)), [[2.0, 5.0]])
 
 
@@ -61,6 +68,6 @@ def test_combine_leaves_unused_samples_at_zero() -> None:
         ([[1.0]], [[1.0]], [0, 0], "sample must have shape"),
     ],
 )
-def test_bad_input_is_named(keys: object, queries: object, sample: object, message: str) -> None:
+def test_bad_input_is_named(keys: Any, queries: Any, sample: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        RankOneConstraints(keys, queries, sample)  # type: ignore[arg-type]
+        rank_one(keys, queries, sample)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,11 @@ from marginlab.theory.errors import InvalidInput, MethodUnavailable
 
 ORACLES = ("working-set", "nnls", "cvxpy", "first-order")
 SQUARE = [[1.0, 0.5], [0.5, 1.0]]
+
+
+def rank_one(keys: Any, queries: Any, sample: Any) -> RankOneConstraints:
+    """Constraints from anything array-like, as users pass it."""
+    return RankOneConstraints(keys, queries, sample)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +42,7 @@ SQUARE = [[1.0, 0.5], [0.5, 1.0]]
     ],
 )
 @pytest.mark.parametrize("oracle", ORACLES)
-def test_constraints(constraints: object, message: str, oracle: str) -> None:
+def test_constraints(constraints: Any, message: str, oracle: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         max_margin(constraints, oracle=oracle)
 
@@ -51,13 +57,13 @@ def test_constraints(constraints: object, message: str, oracle: str) -> None:
         ({"norm": "nuclear", "oracle": "cvxpy"}, "nuclear norm needs RankOneConstraints"),
     ],
 )
-def test_options(options: dict[str, object], message: str) -> None:
+def test_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        max_margin(SQUARE, **options)  # type: ignore[arg-type]
+        max_margin(SQUARE, **options)
 
 
 def test_a_method_that_does_not_exist_names_those_that_do() -> None:
-    constraints = RankOneConstraints([[1.0, 0.0]], [[1.0, 1.0]], [0])
+    constraints = rank_one([[1.0, 0.0]], [[1.0, 1.0]], [0])
     with pytest.raises(MethodUnavailable, match="use cvxpy or first-order"):
         max_margin(constraints, norm="nuclear")
 
@@ -67,7 +73,7 @@ def test_a_zero_row_is_its_own_certificate(oracle: str) -> None:
     with pytest.raises(NotSeparable, match="constraint vector 1 is zero") as caught:
         max_margin([[1.0, 0.0], [0.0, 0.0]], oracle=oracle)
     assert np.array_equal(caught.value.certificate.weights, [0.0, 1.0])
-    query_zero = RankOneConstraints([[1.0], [2.0]], [[1.0], [0.0]], [0, 1])
+    query_zero = rank_one([[1.0], [2.0]], [[1.0], [0.0]], [0, 1])
     with pytest.raises(NotSeparable, match="constraint vector 1 is zero"):
         max_margin(query_zero, oracle=oracle)
 
@@ -77,7 +83,7 @@ def test_integers_are_taken_as_floats() -> None:
 
 
 def test_an_unused_query_may_be_zero() -> None:
-    constraints = RankOneConstraints([[1.0]], [[2.0], [0.0]], [0])
+    constraints = rank_one([[1.0]], [[2.0], [0.0]], [0])
     assert np.allclose(max_margin(constraints).W, [[0.5]])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,11 @@ GAPS = {
     "first-order": FIRST_ORDER_GAP,
 }
 Rational = list[Fraction]
+
+
+def rank_one(keys: Any, queries: Any, sample: Any) -> RankOneConstraints:
+    """Constraints from anything array-like, as users pass it."""
+    return RankOneConstraints(keys, queries, sample)
 
 
 def solve(A: list[Rational], b: Rational) -> Rational | None:
@@ -106,9 +112,7 @@ def test_integer_problems(oracle: str, seed: int) -> None:
 def test_integer_rank_one_problems(oracle: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     N, n = rng.integers(1, 6), rng.integers(1, 4)
-    constraints = RankOneConstraints(
-        rng.integers(-2, 3, (N, 2)), rng.integers(-2, 3, (n, 2)), rng.integers(0, n, N)
-    )
+    constraints = rank_one(rng.integers(-2, 3, (N, 2)), rng.integers(-2, 3, (n, 2)), rng.integers(0, n, N))
     w = exact_separator(constraints.dense())
     if w is None:
         with pytest.raises(NotSeparable) as caught:

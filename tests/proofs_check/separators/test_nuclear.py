@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,18 +15,23 @@ from marginlab.proofs_check.separators.nuclear import NUCLEAR_GAP
 SEEDS = st.integers(0, 2**32 - 1)
 
 
+def rank_one(keys: Any, queries: Any, sample: Any) -> RankOneConstraints:
+    """Constraints from anything array-like, as users pass it."""
+    return RankOneConstraints(keys, queries, sample)
+
+
 def attention(rng: np.random.Generator, n: int, K: int, d: int) -> RankOneConstraints:
     keys = rng.standard_normal((n, K, d))
     match = rng.integers(0, K, n)
     queries = keys[np.arange(n), match]
     rivals = np.arange(K)[None] != match[:, None]
-    return RankOneConstraints((queries[:, None] - keys)[rivals], queries, np.repeat(np.arange(n), K - 1))
+    return rank_one((queries[:, None] - keys)[rivals], queries, np.repeat(np.arange(n), K - 1))
 
 
 @pytest.mark.parametrize("oracle", NUCLEAR_GAP)
 def test_one_constraint_has_margin_equal_to_its_norm(oracle: str) -> None:
     # max <U, k q^T> over ||U||_* <= 1 is the spectral norm |k| |q| = 5 * 13.
-    solution = max_margin(RankOneConstraints([[3, 4]], [[5, 12]], [0]), oracle=oracle, norm="nuclear")
+    solution = max_margin(rank_one([[3, 4]], [[5, 12]], [0]), oracle=oracle, norm="nuclear")
     assert solution.margin_lower <= 65 * (1 + NUCLEAR_GAP[oracle])
     assert solution.margin_lower >= 65 * (1 - 2 * NUCLEAR_GAP[oracle])
     assert solution.margin_upper >= 65 * (1 - 1e-15)
@@ -33,7 +40,7 @@ def test_one_constraint_has_margin_equal_to_its_norm(oracle: str) -> None:
 @pytest.mark.parametrize("oracle", NUCLEAR_GAP)
 def test_orthogonal_constraints(oracle: str) -> None:
     # W_11 >= 1 and W_22 >= 1: the identity, of nuclear norm 2; its dual p = (1/2, 1/2) has spectral norm 1/2.
-    solution = max_margin(RankOneConstraints(np.eye(2), np.eye(2), [0, 1]), oracle=oracle, norm="nuclear")
+    solution = max_margin(rank_one(np.eye(2), np.eye(2), [0, 1]), oracle=oracle, norm="nuclear")
     assert solution.margin_lower <= 0.5 <= solution.margin_upper
     assert solution.gap <= NUCLEAR_GAP[oracle]
     # The separator is unique, but the norm is not strongly convex: sqrt of the gap at best.
@@ -68,7 +75,7 @@ def test_two_families_overlap_and_the_dual_norm_bounds(seed: int) -> None:
 
 @pytest.mark.parametrize("oracle", NUCLEAR_GAP)
 def test_inseparable(oracle: str) -> None:
-    constraints = RankOneConstraints([[1.0, 2.0], [-1.0, -2.0]], [[1.0, 1.0]], [0, 0])
+    constraints = rank_one([[1.0, 2.0], [-1.0, -2.0]], [[1.0, 1.0]], [0, 0])
     with pytest.raises(NotSeparable) as caught:
         max_margin(constraints, oracle=oracle, norm="nuclear")
     assert np.allclose(caught.value.certificate.weights, [0.5, 0.5])
