@@ -48,6 +48,12 @@ def _recentre(factor, delta_offset, values, target, p, use_gram):
     """
     K, d_v = values.shape
     offset, delta = values[p] - target, values - values[p]
+    delta_T = delta.T.copy()
+    if use_gram:
+        factor[:] = 0.0
+        _add_product(delta, delta_T, factor)
+    else:
+        factor[:] = delta_T
     spread = 0.0
     for s in range(K):
         square, inner = 0.0, 0.0
@@ -56,15 +62,6 @@ def _recentre(factor, delta_offset, values, target, p, use_gram):
             inner += delta[s, j] * offset[j]
         spread = max(spread, square)
         delta_offset[s] = inner
-        if use_gram:
-            for t in range(s + 1):
-                inner = 0.0
-                for j in range(d_v):
-                    inner += delta[s, j] * delta[t, j]
-                factor[s, t] = inner
-                factor[t, s] = inner
-        else:
-            factor[:, s] = delta[s]
     return np.sqrt(spread), np.sqrt(np.sum(offset * offset))
 
 
