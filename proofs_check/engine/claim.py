@@ -117,7 +117,8 @@ class Break:
         The assumption that these instances break.
     instances : callable(Run) -> iterable of Instance
     also : tuple of str
-        Further assumptions that the same instances cannot keep; they are waived with it, and reported.
+        Further assumptions that the same instances cannot keep; they are waived with it, and reported. One that
+        holds on every instance is waived without need, and the control does not count as expected.
     """
 
     name: str

@@ -40,15 +40,21 @@ def evaluate_claim(claim: Claim, run: Run) -> ClaimOutcome:
     """
     started = time.perf_counter()
     caught: list[str] = []
+    outcomes: list[InstanceOutcome] = []
+    findings: list[str] = []
+    error = ""
     try:
         with _recorded_warnings(caught):
             instances = _own_instances(claim, run)
-            outcomes = [_judged(claim, i, claim.constants, frozenset(), run) for i in instances]
+            for instance in instances:
+                try:
+                    outcomes.append(_judged(claim, instance, claim.constants, frozenset(), run))
+                except Exception as raised:
+                    outcomes.append(_errored(instance, raised))
+                    error = error or traceback.format_exc()
             verdict, reason = _overall(claim, outcomes)
             findings = _waiver_findings(claim, instances, outcomes, run)
-        error = ""
     except Exception as raised:
-        outcomes, findings = [], []
         verdict, reason, error = Verdict.ERROR, _sentence(raised), traceback.format_exc()
     return ClaimOutcome(
         claim=claim.id,
@@ -151,6 +157,17 @@ def _answers(claim: Claim, instance: Instance, run: Run) -> dict[str, Answer]:
     return run.once(("answers", claim.id, id(instance)), make)
 
 
+def _errored(instance: Instance, raised: Exception) -> InstanceOutcome:
+    """The outcome of an instance on which the claim's own code raised."""
+    return InstanceOutcome(
+        label=instance.label,
+        seed=instance.seed,
+        config=jsonable(dict(instance.config)),
+        verdict=Verdict.ERROR,
+        reason=_sentence(raised),
+    )
+
+
 def _judged(
     claim: Claim, instance: Instance, constants: Mapping[str, Any], waived: frozenset[str], run: Run
 ) -> InstanceOutcome:
@@ -215,7 +232,7 @@ def _attached(what: str, claim: Claim, instance: Instance, run: Run) -> dict[str
 def _overall(claim: Claim, outcomes: list[InstanceOutcome]) -> tuple[Verdict, str]:
     """A claim's verdict from its instances'.
 
-    It fails if any instance fails; it passes if every instance on which the assumptions hold passes and
+    It is an error if the claim's code raised on any instance; it fails if any instance fails; it passes if every instance on which the assumptions hold passes and
     enough of them remain.
     """
     by_verdict = {v: [o for o in outcomes if o.verdict is v] for v in Verdict}
@@ -223,6 +240,8 @@ def _overall(claim: Claim, outcomes: list[InstanceOutcome]) -> tuple[Verdict, st
     judged_open = [o for o in by_verdict[Verdict.INCONCLUSIVE] if o.measured is not None]
     counts = ", ".join(f"{len(found)} {v}" for v, found in by_verdict.items() if found)
     text = f"of {len(outcomes)} instances: {counts}"
+    if errors := by_verdict[Verdict.ERROR]:
+        return Verdict.ERROR, f"{text}; {errors[0].label}: {errors[0].reason}"
     if failures := by_verdict[Verdict.FAIL]:
         return Verdict.FAIL, f"{text}; {failures[0].label}: {failures[0].reason}"
     if judged_open:
@@ -329,14 +348,19 @@ def _broken(claim: Claim, control: Break, run: Run) -> ControlOutcome:
     outcomes = [_judged(claim, i, claim.constants, waived, run) for i in instances]
     waived_verdict, waived_reason = _overall(claim, outcomes)
     kept = [o.label for o in plain if o.assumptions[control.assumption]["status"] != Status.FAILS]
+    needless = [n for n in control.also if all(o.assumptions[n]["status"] == Status.HOLDS for o in plain)]
     problem = f"{control.assumption} does not fail on {', '.join(kept)}; " if kept else ""
+    problem += f"waived without need, as it holds everywhere: {', '.join(needless)}; " if needless else ""
     return ControlOutcome(
         claim=claim.id,
         name=control.name,
         type="Break",
         verdict=verdict,
         waived_verdict=waived_verdict,
-        as_expected=verdict is Verdict.VACUOUS and waived_verdict is Verdict.FAIL and not kept,
+        as_expected=verdict is Verdict.VACUOUS
+        and waived_verdict is Verdict.FAIL
+        and not kept
+        and not needless,
         expected=_EXPECTED[Break],
         reason=f"{problem}{reason}; waived, {waived_reason}",
         waived=tuple(sorted(waived)),

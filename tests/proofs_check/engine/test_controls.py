@@ -181,6 +181,13 @@ class TestBreak:
         assert outcome.as_expected
         assert outcome.waived == ("A1", "A2")
 
+    def test_an_assumption_waived_without_need_is_unexpected(self, claim: Any, assumption: Any) -> None:
+        both = (assumption("A1", [HOLDS, FAILS, FAILS]), assumption("A2", [HOLDS, HOLDS, HOLDS]))
+        outcome = _outcome(self._claim(claim, both, 1, also=("A2",)))
+        assert (outcome.verdict, outcome.waived_verdict) == (Verdict.VACUOUS, Verdict.FAIL)
+        assert not outcome.as_expected
+        assert "waived without need, as it holds everywhere: A2" in outcome.reason
+
     def test_other_assumption_undecided_is_unexpected(self, claim: Any, assumption: Any) -> None:
         both = (assumption("A1", [HOLDS, FAILS, FAILS]), assumption("A2", [HOLDS, UNDECIDED, HOLDS]))
         outcome = _outcome(self._claim(claim, both, 1))
@@ -312,3 +319,14 @@ def test_interruption_is_not_swallowed(claim: Any) -> None:
         evaluate_claim(given, Run(RunConfig()))
     with pytest.raises(KeyboardInterrupt):
         evaluate_control(given, given.controls[0], Run(RunConfig()))
+
+
+def test_an_instance_that_raises_keeps_the_outcomes_of_the_others(claim: Any) -> None:
+    raising = _raise(ZeroDivisionError("by design"))
+    outcome = evaluate_claim(
+        claim(measured=(Interval.exact(0.5), raising, Interval.exact(0.5))), Run(RunConfig())
+    )
+    assert (outcome.verdict, outcome.as_expected) == (Verdict.ERROR, False)
+    assert [i.verdict for i in outcome.instances] == [Verdict.PASS, Verdict.ERROR, Verdict.PASS]
+    assert "by design" in outcome.reason
+    assert "ZeroDivisionError" in outcome.error
