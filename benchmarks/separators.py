@@ -87,6 +87,8 @@ def measure(name: str, constraints: Constraints, oracles: tuple[str, ...]) -> li
 
 def main() -> None:
     quick = "--quick" in sys.argv[1:]
+    for oracle in ("working-set", "nnls", "cvxpy", "first-order"):  # imports are not what is measured
+        max_margin(np.eye(2), oracle=oracle)
     cases: list[tuple[str, Constraints, tuple[str, ...]]] = [
         ("attention 8 x 3, d = 16", attention(8, 4, 16), ("nnls", "cvxpy", "first-order")),
         ("rows 1e3 x 100", rows(1_000, 100), ("nnls", "cvxpy", "first-order")),

@@ -37,7 +37,7 @@ FIRST_ORDER_GAP = 1e-6
 
 # Steps without a tenth off the best gap after which a run is given up: float64 products have nothing more to
 # give, as for data whose squared margin is near the unit roundoff.
-_STALLED = 3000
+_STALLED = 20_000
 
 
 def projected_gradient(problem: ScaledProblem, target: float, *, steps: int = 200_000) -> MaxMargin:

@@ -6,6 +6,7 @@ import numpy as np
 
 from marginlab.proofs_check.separators import double_double as dd
 from marginlab.proofs_check.separators.active_set import Support, support_system
+from marginlab.proofs_check.separators.dense_qp import least_distance
 from marginlab.proofs_check.separators.evaluation import (
     UNIT_ROUNDOFF,
     hull_distance,
@@ -31,7 +32,8 @@ def finished(
     support : indices of the rows with positive weight
     weights : (N,) weights y >= 0 that led to them, used as they are if the exact system gives no separator
     exchanges : int
-        How often rows may be dropped (negative weight) or added (violated) on double-double evidence.
+        How often the problem may be solved again on the rows that double-double evidence adds to the
+        support: ones it violates, or ones whose weight turned out negative.
 
     Raises
     ------
@@ -41,6 +43,7 @@ def finished(
         Separability could not be decided.
     """
     best: MaxMargin | None = None
+    pool = np.sort(support)
     for _ in range(exchanges):
         system = support_system(problem, support)
         positive = np.maximum(system.weights, 0.0)
@@ -58,7 +61,12 @@ def finished(
         candidate = _evaluated(problem, system, positive, oracle, iterations)
         if candidate is not None and (best is None or candidate.gap < best.gap):
             best = candidate
-        support = system.rows[~negative] if negative.any() else np.concatenate([system.rows, added])
+        pool = np.union1d(pool, np.concatenate([system.rows, added]))
+        start = np.flatnonzero(np.isin(pool, system.rows))
+        support = pool[least_distance(problem, pool, start) > 0]
+        if np.array_equal(support, np.sort(system.rows)):
+            # Wrong by less than float64 shows: exchange on the double-double evidence.
+            support = system.rows[~negative] if negative.any() else np.concatenate([system.rows, added])
         if len(support) == 0:
             break
     return best or _as_given(problem, weights, oracle, iterations)
