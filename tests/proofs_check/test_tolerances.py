@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import comb
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def test_gamma_is_higham_s() -> None:
         u = Fraction(1, 2**53)
         exact = k * u / (1 - k * u)
         assert abs(Fraction(gamma(k)) - exact) <= 4 * u * exact  # product, difference, quotient: 3 roundings
-    assert UNIT_ROUNDOFF == np.finfo(np.float64).eps / 2
+    assert np.finfo(np.float64).eps / 2 == UNIT_ROUNDOFF
     for k in (-1, 2**53, 2**54):
         with pytest.raises(ValueError, match="gamma_k needs"):
             gamma(k)
@@ -82,7 +83,7 @@ def test_proportion_interval_is_clopper_pearson(n: int, data: st.DataObject, lev
     interval = proportion_interval(np.array([1.0] * k + [0.0] * (n - k)), level)
     with mp.workdps(50):
 
-        def at_least(j: int, p: float) -> mpf:
+        def at_least(j: int, p: float) -> Any:
             q = mpf(p)
             return mp.fsum(comb(n, i) * q**i * (1 - q) ** (n - i) for i in range(j, n + 1))
 
@@ -111,6 +112,11 @@ def test_proportion_covers_by_enumeration(n: int, p: float) -> None:
     assert missed <= level
 
 
+def _p_value(values: Any, mean: float) -> float:
+    result: Any = stats.ttest_1samp(values, mean)
+    return float(result.pvalue)
+
+
 @relaxed
 @given(seed=seeds, level=st.sampled_from([1e-6, 1e-3, 0.05]))
 def test_mean_interval_inverts_the_t_test(seed: int, level: float) -> None:
@@ -120,12 +126,10 @@ def test_mean_interval_inverts_the_t_test(seed: int, level: float) -> None:
     interval = mean_interval(values, level)
     assert interval.lo <= values.mean() <= interval.hi
     for end in (interval.lo, interval.hi):
-        p_value = float(stats.ttest_1samp(values, float(end)).pvalue)
+        p_value = _p_value(values, float(end))
         assert p_value == pytest.approx(level, rel=1e-6)
     wide = values.mean() + 100 * values.std()
-    root = optimize.brentq(
-        lambda m: np.log(stats.ttest_1samp(values, m).pvalue / level), values.mean() + 1e-9, wide
-    )
+    root = optimize.brentq(lambda m: np.log(_p_value(values, m) / level), values.mean() + 1e-9, wide)
     assert float(interval.hi) == pytest.approx(root, rel=1e-6, abs=1e-9)
 
 

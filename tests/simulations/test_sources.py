@@ -17,7 +17,8 @@ from marginlab.theory.errors import InvalidInput
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files = {
         "sourcespkg/__init__.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import typed\n",
-        "sourcespkg/main.py": "import os, numpy\nfrom . import near\nfrom .sub import thing\nfrom sourcespkg.absolute import X\n",
+        "sourcespkg/main.py": "import os, numpy\nfrom . import near\nfrom .sub import thing\n"
+        "from sourcespkg.absolute import X\n",
         "sourcespkg/near.py": "def f():\n    from .lazy import Y\n    import sourcesother.inner as s\n",
         "sourcespkg/lazy.py": "Y = 1\n",
         "sourcespkg/typed.py": "",

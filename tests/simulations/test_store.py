@@ -181,7 +181,8 @@ def test_only_module_level_functions_are_kept() -> None:
         def method(self, config: Any, seed: int | None) -> dict[str, Any]:
             return {}
 
-    for bad in (local, lambda c, s: {}, Callable(), Callable().method, print):
+    refused: list[Any] = [local, lambda c, s: {}, Callable(), Callable().method, print]
+    for bad in refused:
         with pytest.raises(InvalidInput, match="is a module-level function"):
             ResultStore().recall(bad, {}, 0)
 

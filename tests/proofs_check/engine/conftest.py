@@ -62,14 +62,12 @@ def fake_assumption(
     name: str, answers: Sequence[Status] | Callable[[Instance], Answer], implies: tuple[str, ...] = ()
 ) -> Assumption:
     """An assumption with one status per instance (by index), or with the given check."""
-    if callable(answers):
-        check = answers
-    else:
-        given = tuple(answers)
 
-        def check(instance: Instance) -> Answer:
-            return Answer(given[instance.data], f"{name} of {instance.label}", float(instance.data))
+    def told(instance: Instance) -> Answer:
+        assert not callable(answers)
+        return Answer(answers[instance.data], f"{name} of {instance.label}", float(instance.data))
 
+    check = answers if callable(answers) else told
     return Assumption(name=name, statement=f"{name} holds", check=check, implies=implies)
 
 

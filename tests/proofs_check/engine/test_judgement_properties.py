@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -112,7 +112,8 @@ def _measured_pair(kind: Kind, rng: np.random.Generator) -> tuple[Any, Any]:
     if kind in (Kind.RATE, Kind.LIMIT):
         x = np.arange(9.0)
         y = Interval.exact(rng.integers(0, 3) * x if kind is Kind.RATE else rng.integers(0, 4, 9))
-        return tuple(Curve(x=x, y=v, x_name="x", y_name="y") for v in (y, _widened(y, rng)))
+        narrow, wide = (Curve(x=x, y=v, x_name="x", y_name="y") for v in (y, _widened(y, rng)))
+        return narrow, wide
     narrow = _random(rng, (2,))
     return narrow, _widened(narrow, rng)
 
@@ -123,7 +124,7 @@ def _measured_pair(kind: Kind, rng: np.random.Generator) -> tuple[Any, Any]:
 def test_from_fail_to_pass_through_inconclusive(kind: Kind, seed: int, claim: Any) -> None:
     """Moving a measured interval of positive width over the bound meets FAIL, INCONCLUSIVE, PASS in order."""
     rng = np.random.default_rng(seed)
-    width = rng.integers(1, 4)
+    width = float(rng.integers(1, 4))
     sign = 1 if kind is Kind.UPPER else -1
     order = {Verdict.FAIL: 0, Verdict.INCONCLUSIVE: 1, Verdict.PASS: 2}
     found = []
@@ -199,11 +200,11 @@ def test_slopes_enclose_every_curve_between_the_ends(seed: int) -> None:
     x = np.cumsum(rng.integers(1, 3, 12)).astype(float)
     lo = rng.integers(-8, 8, 12)
     hi = lo + rng.integers(0, 4, 12)
-    pieces, edges = slopes(x, Interval(lo, hi), (x[0], x[-1]), log_log=False)
+    pieces, edges = slopes(x, Interval(lo.astype(float), hi.astype(float)), (x[0], x[-1]), log_log=False)
     inside = rng.integers(lo, hi + 1)
     at = [int(np.flatnonzero(x == e)[0]) for e in edges]
     slack = Fraction(1, 2**48)  # the ends are rounded twice: 2 u of a quotient below 2^5
-    for k, (i, j) in enumerate(zip(at, at[1:], strict=False)):
+    for k, (i, j) in enumerate(pairwise(at)):
         slope = Fraction(int(inside[j] - inside[i])) / Fraction(x[j] - x[i])
         assert Fraction(pieces.lo[k]) - slack <= slope <= Fraction(pieces.hi[k]) + slack
     ideal = np.linspace(x[0], x[-1], len(edges))

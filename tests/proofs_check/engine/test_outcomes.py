@@ -47,12 +47,15 @@ class _Grade(IntEnum):
         (np.array([[1.0, np.nan], [np.inf, 2.0]]), [[1.0, "nan"], ["inf", 2.0]]),
         (np.array(7), 7),
         ((1, (2, [np.float64(3)])), [1, [2, [3.0]]]),
-        ({1: {"a": (np.nan,)}, "b": MappingProxyType({"c": np.int8(1)})}, {"1": {"a": ["nan"]}, "b": {"c": 1}}),
+        (
+            {1: {"a": (np.nan,)}, "b": MappingProxyType({"c": np.int8(1)})},
+            {"1": {"a": ["nan"]}, "b": {"c": 1}},
+        ),
         ({"b", "a"}, ["a", "b"]),
         (frozenset({3, 1}), [1, 3]),
         (Path("a"), "a"),
     ],
-)  # fmt: skip
+)
 def test_jsonable(value: Any, plain: Any) -> None:
     found = jsonable(value)
     assert found == plain

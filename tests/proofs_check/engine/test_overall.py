@@ -18,7 +18,13 @@ from marginlab.proofs_check.engine.runner import evaluate_claim, evaluate_contro
 HOLDS, FAILS, UNDECIDED = Status.HOLDS, Status.FAILS, Status.UNDECIDED
 GOOD, BAD = Interval.exact(0.5), Interval.exact(2.0)
 OPEN = Interval(np.array(0.5), np.array(2.0))
-SORTS = {"good": (GOOD, HOLDS), "bad": (BAD, HOLDS), "open": (OPEN, HOLDS), "vacuous": (GOOD, FAILS), "undecided": (GOOD, UNDECIDED)}  # fmt: skip
+SORTS = {
+    "good": (GOOD, HOLDS),
+    "bad": (BAD, HOLDS),
+    "open": (OPEN, HOLDS),
+    "vacuous": (GOOD, FAILS),
+    "undecided": (GOOD, UNDECIDED),
+}
 
 
 def _evaluated(claim: Any, assumption: Any, sorts: list[str], **changes: Any) -> Any:

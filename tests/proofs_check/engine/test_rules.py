@@ -38,11 +38,20 @@ BROKEN = [
     ({"controls": (PLANT, PLANT)}, "two controls share a name"),
     ({"controls": (PLANT, Mend(name="m", constants={"bound": 2.0}))}, "'m': a Mend belongs to a claim"),
     ({"controls": (Mend(name="m", constants={"bound": 2.0}),)}, "no control that can reach FAIL"),
-    ({"controls": (Plant(name="p", constants={"slope": 2.0}),)}, r"changes constants that the claim lacks: \['slope'\]"),
+    (
+        {"controls": (Plant(name="p", constants={"slope": 2.0}),)},
+        r"changes constants that the claim lacks: \['slope'\]",
+    ),
     ({"controls": (Plant(name="p", constants={"bound": 1.0}),)}, "'p' changes no constant"),
     ({"controls": (Plant(name="p", constants={}),)}, "'p' changes no constant"),
-    ({"controls": (Break(name="b", assumption="A9", instances=_none),)}, r"names assumptions that the claim lacks: \['A9'\]"),
-    ({"controls": (PLANT, Waive(name="w", assumption="A9", instances=_none))}, r"'w' names assumptions that the claim lacks"),
+    (
+        {"controls": (Break(name="b", assumption="A9", instances=_none),)},
+        r"names assumptions that the claim lacks: \['A9'\]",
+    ),
+    (
+        {"controls": (PLANT, Waive(name="w", assumption="A9", instances=_none))},
+        r"'w' names assumptions that the claim lacks",
+    ),
     ({"expect": Verdict.VACUOUS}, "expected to PASS or to FAIL, not VACUOUS"),
     ({"expect": Verdict.ERROR}, "expected to PASS or to FAIL, not ERROR"),
     ({"expect": Verdict.FAIL}, "an erratum text goes with expect=FAIL"),
@@ -56,7 +65,7 @@ BROKEN = [
     ({"judgements": -1}, "not negative"),
     ({"evidence": Evidence.STATISTICAL}, "a statistical claim states how many"),
     ({"evidence": Evidence.STATISTICAL, "judgements": 1, "unit": "seed"}, "belongs to the full tier"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("changes", "words"), BROKEN, ids=[words[:30] for _, words in BROKEN])
