@@ -232,8 +232,8 @@ def _attached(what: str, claim: Claim, instance: Instance, run: Run) -> dict[str
 def _overall(claim: Claim, outcomes: list[InstanceOutcome]) -> tuple[Verdict, str]:
     """A claim's verdict from its instances'.
 
-    It is an error if the claim's code raised on any instance; it fails if any instance fails; it passes if every instance on which the assumptions hold passes and
-    enough of them remain.
+    It is an error if the claim's code raised on any instance; it fails if any instance fails; it passes if
+    every instance on which the assumptions hold passes and enough of them remain.
     """
     by_verdict = {v: [o for o in outcomes if o.verdict is v] for v in Verdict}
     valid = len(by_verdict[Verdict.PASS]) + len(by_verdict[Verdict.FAIL])
