@@ -57,6 +57,21 @@ def test_a_singular_matrix_is_never_proved_regular(k):
         assert solution_radius(gram, gamma(8), np.linalg.norm(rows, axis=1) + 1, matrix, np.ones(k)) is None
 
 
+def test_a_gram_matrix_that_is_singular_but_for_its_rounding_is_never_proved_regular():
+    """c = a + b exactly, with 30-bit entries: the float Gram matrix is regular, its inverse of size 1e16."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        a, b = np.ldexp(rng.integers(2**29, 2**30, size=(2, 4)).astype(float), -30)
+        problem = scaled_problem(np.array([a, b, a + b]))
+        rows = np.arange(3)
+        gram, error = problem.gram(rows)
+        try:
+            inverse = np.asarray(np.linalg.inv(gram), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            continue
+        assert solution_radius(gram, error, problem.norms(), inverse, np.ones(3)) is None, seed
+
+
 @settings(deadline=None, max_examples=30)
 @given(seed=SEEDS, k=st.integers(1, 5), power=st.integers(0, 60))
 def test_balls_contain_the_exact_solution(reference, seed, k, power):

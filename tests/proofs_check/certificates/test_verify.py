@@ -151,6 +151,61 @@ def test_a_wrong_support_is_refused(reference):
     assert "nonsingular" in reason(resealed(document))
 
 
+LOOSE = {"margin_lower": "0", "margin_upper": "9", "achieved": "0", "angle": "1.6"}
+
+
+def forged(reference, Z, kind, support, weights, claims):
+    """A file for rows Z whose weights and claims are somebody's own."""
+    start = np.array([[1.0, 0.0], [0.0, 1.0]])
+    document = copy.deepcopy(certify(start, reference.nnls_solution(start)).document)
+    document |= {"kind": kind, "sample": [0] * len(Z), "support": support, "claims": claims}
+    document["keys"] = {"exponent": 0, "mantissa": Z}
+    document["dual"] = {"exponent": 0, "mantissa": [weights]}
+    return resealed(document)
+
+
+def test_negative_weights_prove_nothing(reference):
+    """z - z = 0 with weights 1 and -1 would make separable data inseparable."""
+    forgery = forged(reference, [[1, 0], [1, 0]], "not-separable", [0, 1], [1, -1], {})
+    assert "> 0" in reason(forgery)
+
+
+def test_a_support_whose_exact_weights_are_not_positive_is_refused(reference):
+    """On rows (1, 0) and (2, 1) G p = 1 has p = (3, -1): the separator is supported by the first alone."""
+    forgery = forged(reference, [[1, 0], [2, 1]], "active-set", [0, 1], [1, 1], LOOSE)
+    assert reason(forgery) == "the solution of G p = 1 is > 0"
+    assert verify(forged(reference, [[1, 0], [2, 1]], "active-set", [0], [1], LOOSE)).accepted
+
+
+def test_exact_needs_every_constraint(reference):
+    """p = (1/2, 1/2) is the optimum of the first two rows, and leaves the third with margin 0.5 < 1."""
+    rows = [[2, 2], [2, -2], [1, 0]]
+    claims = LOOSE | {"margin_squared": "1/2"}
+    forgery = forged(reference, rows, "exact", [0, 1], [1, 1], claims)
+    forgery["dual"]["exponent"] = -3
+    forgery["claims"]["margin_squared"] = "4/1"
+    forgery["separator"] = {"exponent": 0, "mantissa": [[1], [0]]}
+    assert reason(resealed(forgery)) == "<V, z_i> >= 1, = 1 on the support"
+    forgery = forged(reference, rows[:2], "exact", [0, 1], [1, 1], LOOSE | {"margin_squared": "4/1"})
+    forgery["dual"]["exponent"] = -3
+    forgery["separator"] = {"exponent": 0, "mantissa": [[1], [0]]}
+    assert verify(resealed(forgery)).accepted
+
+
+def test_a_separator_that_points_away_is_refused(reference):
+    forgery = forged(reference, [[1, 0], [0, 1]], "gap", [0, 1], [1, 1], LOOSE)
+    assert verify(forgery).accepted
+    forgery["separator"]["mantissa"] = [[-v for v in row] for row in forgery["separator"]["mantissa"]]
+    assert "min_i <W, z_i> > 0" in reason(forgery)
+
+
+def test_an_angle_to_poor_weights_is_no_angle_to_the_separator(reference):
+    """W is the combination of the weights exactly, and both are 0.17 rad off the separator (1, 1)."""
+    forgery = forged(reference, [[1, 0], [0, 1]], "gap", [0, 1], [10, 7], LOOSE | {"angle": "0.1"})
+    forgery["separator"] = {"exponent": 0, "mantissa": [[10], [7]]}
+    assert "angle" in reason(resealed(forgery))
+
+
 MALFORMED = {
     "no schema": lambda d: d.pop("schema"),
     "another schema": lambda d: d.update(schema="marginlab-certificate/2"),
@@ -207,6 +262,8 @@ def test_malformed_documents_are_refused_with_a_reason(reference, name):
         with contextlib.suppress(KeyError, TypeError, ValueError):
             document["data_sha256"] = data_digest(document)
     assert reason(document)
+    if name.startswith("support re"):
+        assert "support" in reason(document)
 
 
 @pytest.mark.parametrize(
