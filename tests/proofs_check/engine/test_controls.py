@@ -188,13 +188,6 @@ class TestBreak:
         assert not outcome.as_expected
         assert "waived without need, as it holds everywhere: A2" in outcome.reason
 
-    def test_waiving_what_holds_everywhere_is_unexpected(self, claim: Any, assumption: Any) -> None:
-        both = (assumption("A1", [HOLDS, FAILS, FAILS]), assumption("A2", [HOLDS, HOLDS, HOLDS]))
-        outcome = _outcome(self._claim(claim, both, 1, also=("A2",)))
-        assert outcome.waived_verdict is Verdict.FAIL
-        assert not outcome.as_expected
-        assert "waived without need" in outcome.reason
-
     def test_other_assumption_undecided_is_unexpected(self, claim: Any, assumption: Any) -> None:
         both = (assumption("A1", [HOLDS, FAILS, FAILS]), assumption("A2", [HOLDS, UNDECIDED, HOLDS]))
         outcome = _outcome(self._claim(claim, both, 1))
