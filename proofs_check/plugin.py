@@ -6,6 +6,7 @@ Nothing but pytest and the standard library is imported here; the engine is load
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -198,7 +199,8 @@ def _run_config(config: pytest.Config) -> RunConfig:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     report = yield
     if isinstance(item, ClaimItem) and call.when == "call" and item.found is not None:
-        report.marginlab_outcome = item.found  # type: ignore[attr-defined]
+        # As text: between processes pytest-xdist carries strings of any size, but no integer beyond 64 bits.
+        report.marginlab_outcome = json.dumps(item.found, allow_nan=False)  # type: ignore[attr-defined]
     return report  # type: ignore[return-value]
 
 
@@ -213,9 +215,10 @@ class _Collector:
         self.state = config.stash[_STATE]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        found = getattr(report, "marginlab_outcome", None)
-        if found is None:
+        text = getattr(report, "marginlab_outcome", None)
+        if text is None:
             return
+        found = json.loads(text)
         if "findings" in found:
             self.state.outcomes[found["claim"]] = found
         else:
@@ -225,7 +228,7 @@ class _Collector:
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         sent = getattr(node, "workeroutput", {}).get("marginlab")
         if sent and self.state.registry is None:
-            self.state.registry = sent
+            self.state.registry = json.loads(sent)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -238,7 +241,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     state = config.stash[_STATE]
     if _is_worker(config):
-        config.workeroutput["marginlab"] = state.registry  # type: ignore[attr-defined]
+        sent = None if state.registry is None else json.dumps(state.registry, allow_nan=False)
+        config.workeroutput["marginlab"] = sent  # type: ignore[attr-defined]
 
 
 def _document(config: pytest.Config, state: _State) -> dict[str, Any]:

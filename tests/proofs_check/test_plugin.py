@@ -215,6 +215,17 @@ def test_two_workers_give_the_same_report(foreign: pytest.Pytester, report_numbe
         assert not claim["controls_missing"]
 
 
+def test_certificates_with_integers_of_any_size_cross_between_workers(foreign: pytest.Pytester) -> None:
+    foreign.makepyfile(
+        "from own_claims import make\n\n"
+        "a = make('a', certificate=lambda i: {'schema': 'own', 'statement': 'big', 'n': 10**100})\n"
+    )
+    result = _run(foreign, "--claims-report", "out", "-n", "2", "--dist", "loadgroup")
+    assert result.ret == 0
+    (file,) = (foreign.path / "out" / "certificates").iterdir()
+    assert json.loads(file.read_text())["n"] == 10**100
+
+
 def test_selection_by_k_changes_no_number(foreign: pytest.Pytester, report_numbers: Any) -> None:
     foreign.makepyfile(SEVERAL)
     _run(foreign, "--claims-report", "all")
