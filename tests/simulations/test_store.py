@@ -147,6 +147,14 @@ def test_nothing_is_left_of_what_failed(broken: Any, tmp_path: Path) -> None:
         assert not list(tmp_path.iterdir())
 
 
+def test_no_temporary_file_is_left_of_what_cannot_be_put_in_place(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    (tmp_path / f"{store.key(compute, CONFIG, 0)}.npz").mkdir()  # a file cannot replace a folder
+    with pytest.raises(MarginlabError, match="cannot keep a result in"):
+        store.recall(compute, CONFIG, 0)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 class TestUnwritable:
     def test_folder_that_is_a_file(self, tmp_path: Path) -> None:
         file = tmp_path / "file"
