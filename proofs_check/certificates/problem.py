@@ -46,9 +46,10 @@ class ScaledProblem:
     keys, queries, sample : scaled factors, z'_i = keys[i] queries[sample[i]]^T
     bits : (N,) array, b_i = 2**bits[i]
     shift : int, e_0
-    key_exponent, query_exponent : int
-        Every entry of keys (queries) is an integer times 2**key_exponent (2**query_exponent).
+    norms : (N,) array, ||z'_i|| rounded up
     query_integers : (n, d_q) integers
+        The queries are these times 2**query_exponent.
+    query_exponent : int
     """
 
     keys: Float
@@ -56,9 +57,9 @@ class ScaledProblem:
     sample: Int
     bits: Int
     shift: int
-    key_exponent: int
-    query_exponent: int
+    norms: Float
     query_integers: Integers
+    query_exponent: int
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -68,13 +69,6 @@ class ScaledProblem:
         """b_i, rounded up: exact unless it is below 2**-1000."""
         return np.ldexp(1.0, np.maximum(self.bits, -1000))
 
-    def norms(self) -> Float:
-        """||z'_i||, rounded up."""
-        # each norm has d + 1 roundings of positive terms, then one product
-        up = (1 + gamma(sum(self.shape) + 8)) ** 2
-        key, query = np.linalg.norm(self.keys, axis=1), np.linalg.norm(self.queries, axis=1)
-        return key * query[self.sample] * up
-
     @property
     def shape(self) -> tuple[int, int]:
         """Shape (d_k, d_q) of W."""
@@ -82,18 +76,21 @@ class ScaledProblem:
 
     def zero_rows(self) -> NDArray[np.bool_]:
         """Which constraints have the zero vector."""
-        keys, queries = np.any(self.keys != 0, axis=1), np.any(self.queries != 0, axis=1)
-        return np.logical_not(np.logical_and(keys, queries[self.sample]))
+        return self.norms == 0  # the norms of all others are at least 1
 
     def select(self, rows: Int) -> ScaledProblem:
         """The problem of `rows` alone, in the same units."""
-        return replace(self, keys=self.keys[rows], sample=self.sample[rows], bits=self.bits[rows])
+        return replace(
+            self,
+            keys=self.keys[rows],
+            sample=self.sample[rows],
+            bits=self.bits[rows],
+            norms=self.norms[rows],
+        )
 
     def integer_rows(self, rows: Int) -> IntegerRows:
         """Those rows in exact integers."""
-        return IntegerRows(
-            self.keys[rows], self.key_exponent, self.query_integers, self.query_exponent, self.sample[rows]
-        )
+        return IntegerRows(self.keys[rows], self.query_integers, self.query_exponent, self.sample[rows])
 
     def gram(self, rows: Int) -> tuple[Float, float]:
         """Float Gram matrix of `rows`, and eps with |error_ij| <= eps ||z'_i|| ||z'_j||.
@@ -115,9 +112,12 @@ class ScaledProblem:
         centre = V.float()
         with np.errstate(all="ignore"):
             turned = self.queries @ centre.T
-            value = np.einsum("ij,ij->i", self.keys, turned[self.sample])
+            if len(turned) == 1:  # a dense problem: no copy of the whole data
+                value = self.keys @ turned[0]
+            else:
+                value = np.einsum("ij,ij->i", self.keys, turned[self.sample])
             size = np.linalg.norm(centre) * (1 + gamma(centre.size + 8))
-            radius = gamma(sum(self.shape) + 12) * self.norms() * size + 2.0**-1000
+            radius = gamma(sum(self.shape) + 12) * self.norms * size + 2.0**-1000
             low, high = value - radius, value + radius
         bad = ~(np.isfinite(low) & np.isfinite(high))
         low[bad], high[bad] = -np.inf, np.inf
@@ -156,15 +156,22 @@ def lifted(constraints: Float | RankOneConstraints) -> RankOneConstraints:
 
 def _unit_rows(rows: Float, name: str) -> tuple[Float, Int]:
     """Rows over a power of two each, of norm in [1, 2) up to rounding, and the exponents."""
-    _, top = np.frexp(np.abs(rows).max(axis=1))
-    with np.errstate(under="ignore"):
-        first = np.ldexp(rows, -top[:, None])  # largest entry in [1/2, 1)
-        _, more = np.frexp(np.linalg.norm(first, axis=1))
-        power = np.where(np.any(rows != 0, axis=1), top + more - 1, 0)
-        # in two halves, since 2**-power alone may overflow
-        scaled = np.ldexp(np.ldexp(rows, -(power[:, None] // 2)), -(power[:, None] - power[:, None] // 2))
-    if not (np.ldexp(scaled, power[:, None]) == rows).all():
-        row = int(np.argmax((np.ldexp(scaled, power[:, None]) != rows).any(axis=1)))
+    with np.errstate(all="ignore"):
+        size = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        if size.min() > 1e-140 and size.max() < 1e140:  # no square under- or overflowed
+            power = np.frexp(size)[1] - 1
+            scaled = rows * np.ldexp(1.0, -power)[:, None]
+            exact = scaled * np.ldexp(1.0, power)[:, None] == rows
+        else:
+            _, top = np.frexp(np.abs(rows).max(axis=1))
+            first = np.ldexp(rows, -top[:, None])  # largest entry in [1/2, 1)
+            _, more = np.frexp(np.linalg.norm(first, axis=1))
+            power = np.where(np.any(rows != 0, axis=1), top + more - 1, 0)
+            half = power[:, None] // 2  # 2**-power alone may overflow
+            scaled = np.ldexp(np.ldexp(rows, -half), half - power[:, None])
+            exact = np.ldexp(scaled, power[:, None]) == rows
+    if not exact.all():
+        row = int(np.argmin(exact.all(axis=1)))
         raise CertificateError(
             f"entries of one row of {name} must lie within a factor 2**1000 of each other to be scaled "
             f"without rounding, row {row} runs from {np.abs(rows[row][rows[row] != 0]).min():.3g} to "
@@ -189,13 +196,17 @@ def scaled_problem(constraints: Float | RankOneConstraints) -> ScaledProblem:
     power = key_power + query_power[data.sample]
     shift = int(power.min())
     query_exponent = common_exponent(queries)
+    # each norm has d + 1 roundings of positive terms, then one product
+    up = (1 + gamma(sum(data.shape) + 8)) ** 2
+    norms = np.sqrt(np.einsum("ij,ij->i", keys, keys))
+    norms *= np.sqrt(np.einsum("ij,ij->i", queries, queries))[data.sample] * up
     return ScaledProblem(
         keys=keys,
         queries=queries,
         sample=data.sample,
         bits=shift - power,
         shift=shift,
-        key_exponent=common_exponent(keys),
-        query_exponent=query_exponent,
+        norms=norms,
         query_integers=integers(queries, query_exponent),
+        query_exponent=query_exponent,
     )

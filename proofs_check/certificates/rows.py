@@ -8,7 +8,13 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpz_mat
 
-from marginlab.proofs_check.certificates.dyadic import Integers, integers, power_of_two, rounded
+from marginlab.proofs_check.certificates.dyadic import (
+    Integers,
+    common_exponent,
+    integers,
+    power_of_two,
+    rounded,
+)
 from marginlab.theory.validation import Float, Int
 
 
@@ -46,9 +52,8 @@ class IntegerRows:
     blocks : list of (positions among the rows, integer keys of one query)
     """
 
-    def __init__(
-        self, keys: Float, key_exponent: int, queries: Integers, query_exponent: int, sample: Int
-    ) -> None:
+    def __init__(self, keys: Float, queries: Integers, query_exponent: int, sample: Int) -> None:
+        key_exponent = common_exponent(keys)
         where, position = np.unique(sample, return_inverse=True)
         self.exponent = key_exponent + query_exponent
         self.count = len(keys)

@@ -199,7 +199,7 @@ def proved_support(problem: ScaledProblem, rows: Int, weights: Float) -> Support
     if len(rows) > problem.shape[0] * problem.shape[1]:  # more vectors than dimensions are dependent
         return None
     gram, error = problem.gram(rows)
-    norms, bits = problem.norms()[rows], problem.bits[rows]
+    norms, bits = problem.norms[rows], problem.bits[rows]
     exact = problem.integer_rows(rows)
     found, radius = None, None
     try:
@@ -247,7 +247,7 @@ def _unproved_margin(
 ) -> str | None:
     """The first row outside `rows` whose margin is not proved above b_j, given ||W' - V|| <= distance."""
     low, _ = problem.margin_bounds(combination)
-    norms = problem.norms()
+    norms = problem.norms
     clear = low - ceil_float(distance) * norms * (1 + gamma(4)) > problem.thresholds * (1 + gamma(4))
     clear[rows] = True
     open_rows = np.flatnonzero(~clear)

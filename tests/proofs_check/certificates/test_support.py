@@ -69,7 +69,7 @@ def test_a_gram_matrix_that_is_singular_but_for_its_rounding_is_never_proved_reg
             inverse = np.asarray(np.linalg.inv(gram), dtype=np.float64)
         except np.linalg.LinAlgError:
             continue
-        assert solution_radius(gram, error, problem.norms(), inverse, np.ones(3)) is None, seed
+        assert solution_radius(gram, error, problem.norms, inverse, np.ones(3)) is None, seed
 
 
 @settings(deadline=None, max_examples=30)
@@ -145,7 +145,7 @@ def test_integer_rows_are_exact(reference, seed, N, n, d):
         m / Fraction(2) ** int(b) for m, b in zip(margins, problem.bits, strict=True)
     )
     gram_float, error = problem.gram(np.arange(N))
-    norms = problem.norms()
+    norms = problem.norms
     for i in range(N):
         assert reference.dot(dense[i], dense[i]) <= Fraction(float(norms[i])) ** 2
         for j in range(N):
