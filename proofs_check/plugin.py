@@ -105,8 +105,9 @@ class ClaimItem(pytest.Item):
         self.add_marker(pytest.mark.xdist_group(name=claim.group))
 
     def runtest(self) -> None:
+        from marginlab.proofs_check.engine.controls import evaluate_control
         from marginlab.proofs_check.engine.environment import require_gradual_underflow
-        from marginlab.proofs_check.engine.runner import evaluate_claim, evaluate_control
+        from marginlab.proofs_check.engine.runner import evaluate_claim
         from marginlab.simulations.threads import single_threaded
 
         require_gradual_underflow()
@@ -184,8 +185,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Note which claims are to run once everybody has deselected: a claim that then does not run is a gap."""
     state = session.config.stash[_STATE]
     if state.registry is not None:
-        chosen = {i.claim.id for i in session.items if isinstance(i, ClaimItem)}
-        selected = [c["id"] for c in state.registry["claims"] if c["id"] in chosen]
+        selected: dict[str, dict[str, Any]] = {}
+        for item in session.items:
+            if isinstance(item, ClaimItem):
+                parts = selected.setdefault(item.claim.id, {"claim": False, "controls": []})
+                if item.control is None:
+                    parts["claim"] = True
+                else:
+                    parts["controls"].append(item.control.name)
         state.registry = {**state.registry, "selected": selected}
 
 

@@ -12,22 +12,17 @@ from typing import Any
 
 from marginlab.proofs_check.engine.claim import (
     Answer,
-    Break,
     CannotForm,
     Claim,
-    Control,
     Evidence,
     Instance,
-    Mend,
-    Plant,
     Status,
     Verdict,
-    Waive,
     waived_with,
 )
 from marginlab.proofs_check.engine.context import Run
 from marginlab.proofs_check.engine.judge import LEAST_REPLICATIONS, judge
-from marginlab.proofs_check.engine.outcomes import ClaimOutcome, ControlOutcome, InstanceOutcome, jsonable
+from marginlab.proofs_check.engine.outcomes import ClaimOutcome, InstanceOutcome, jsonable
 from marginlab.proofs_check.engine.values import summary
 from marginlab.theory.errors import InvalidInput
 
@@ -44,18 +39,18 @@ def evaluate_claim(claim: Claim, run: Run) -> ClaimOutcome:
     findings: list[str] = []
     error = ""
     try:
-        with _recorded_warnings(caught):
-            instances = _own_instances(claim, run)
+        with recorded_warnings(caught):
+            instances = own_instances(claim, run)
             for instance in instances:
                 try:
-                    outcomes.append(_judged(claim, instance, claim.constants, frozenset(), run))
+                    outcomes.append(judged(claim, instance, claim.constants, frozenset(), run))
                 except Exception as raised:
                     outcomes.append(_errored(instance, raised))
                     error = error or traceback.format_exc()
-            verdict, reason = _overall(claim, outcomes)
+            verdict, reason = overall_verdict(claim, outcomes)
             findings = _waiver_findings(claim, instances, outcomes, run)
     except Exception as raised:
-        verdict, reason, error = Verdict.ERROR, _sentence(raised), traceback.format_exc()
+        verdict, reason, error = Verdict.ERROR, sentence(raised), traceback.format_exc()
     return ClaimOutcome(
         claim=claim.id,
         verdict=verdict,
@@ -70,29 +65,8 @@ def evaluate_claim(claim: Claim, run: Run) -> ClaimOutcome:
     )
 
 
-def evaluate_control(claim: Claim, control: Control, run: Run) -> ControlOutcome:
-    """Run one control of a claim through the claim's own predict, measure and judgement."""
-    started = time.perf_counter()
-    caught: list[str] = []
-    try:
-        with _recorded_warnings(caught):
-            outcome = _EVALUATE[type(control)](claim, control, run)
-    except Exception as raised:
-        outcome = ControlOutcome(
-            claim=claim.id,
-            name=control.name,
-            type=type(control).__name__,
-            verdict=Verdict.ERROR,
-            as_expected=False,
-            expected=_EXPECTED[type(control)],
-            reason=_sentence(raised),
-            error=traceback.format_exc(),
-        )
-    return replace(outcome, warnings=tuple(caught), seconds=time.perf_counter() - started)
-
-
 @contextmanager
-def _recorded_warnings(into: list[str]) -> Iterator[None]:
+def recorded_warnings(into: list[str]) -> Iterator[None]:
     """Keep warnings for the report: the same numbers whatever filters the caller has set."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -103,9 +77,9 @@ def _recorded_warnings(into: list[str]) -> Iterator[None]:
             into.extend(dict.fromkeys(texts))
 
 
-def _own_instances(claim: Claim, run: Run) -> list[Instance]:
+def own_instances(claim: Claim, run: Run) -> list[Instance]:
     def make() -> list[Instance]:
-        return _checked_instances(claim.id, claim.instances(run))
+        return checked_instances(claim.id, claim.instances(run))
 
     instances = run.once(("instances", claim.id), make)
     if claim.evidence is Evidence.STATISTICAL:
@@ -123,7 +97,7 @@ def _own_instances(claim: Claim, run: Run) -> list[Instance]:
     return instances
 
 
-def _checked_instances(owner: str, made: Iterable[Instance]) -> list[Instance]:
+def checked_instances(owner: str, made: Iterable[Instance]) -> list[Instance]:
     instances = list(made)
     labels = [i.label for i in instances]
     if not labels:
@@ -133,7 +107,7 @@ def _checked_instances(owner: str, made: Iterable[Instance]) -> list[Instance]:
     return instances
 
 
-def _answers(claim: Claim, instance: Instance, run: Run) -> dict[str, Answer]:
+def answers_of(claim: Claim, instance: Instance, run: Run) -> dict[str, Answer]:
     """Every assumption's answer; one that raises `CannotForm` is undecided, with the reason as witness."""
 
     def check(assumption_check: Any) -> Answer:
@@ -164,16 +138,16 @@ def _errored(instance: Instance, raised: Exception) -> InstanceOutcome:
         seed=instance.seed,
         config=jsonable(dict(instance.config)),
         verdict=Verdict.ERROR,
-        reason=_sentence(raised),
+        reason=sentence(raised),
     )
 
 
-def _judged(
+def judged(
     claim: Claim, instance: Instance, constants: Mapping[str, Any], waived: frozenset[str], run: Run
 ) -> InstanceOutcome:
     """Judge one instance; assumptions in `waived` are looked at but do not count."""
     started = time.perf_counter()
-    answers = _answers(claim, instance, run)
+    answers = answers_of(claim, instance, run)
     blank = InstanceOutcome(
         label=instance.label,
         seed=instance.seed,
@@ -229,7 +203,7 @@ def _attached(what: str, claim: Claim, instance: Instance, run: Run) -> dict[str
     return run.once((what, claim.id, id(instance)), lambda: jsonable(dict(make(instance))))
 
 
-def _overall(claim: Claim, outcomes: list[InstanceOutcome]) -> tuple[Verdict, str]:
+def overall_verdict(claim: Claim, outcomes: list[InstanceOutcome]) -> tuple[Verdict, str]:
     """A claim's verdict from its instances'.
 
     It is an error if the claim's code raised on any instance; it fails if any instance fails; it passes if
@@ -280,22 +254,22 @@ def _waiver_findings(
 def _answered(claim: Claim, name: str, instances: list[Instance], run: Run) -> str:
     """The finding on instances outside the assumptions, where the claim's own code may rightly break down."""
     try:
-        return _finding(claim, name, instances, run)[0]
+        return waiver_finding(claim, name, instances, run)[0]
     except Exception as raised:
-        return f"{name} waived: the claim cannot be judged ({_sentence(raised)})"
+        return f"{name} waived: the claim cannot be judged ({sentence(raised)})"
 
 
-def _finding(
+def waiver_finding(
     claim: Claim, name: str, instances: list[Instance], run: Run
 ) -> tuple[str, Verdict, list[InstanceOutcome]]:
     """What waiving an assumption changes on the instances where it fails: elsewhere nothing is waived."""
-    asked = [i for i in instances if _answers(claim, i, run)[name].status is Status.FAILS]
+    asked = [i for i in instances if answers_of(claim, i, run)[name].status is Status.FAILS]
     if not asked:
         text = f"{name} fails on none of the {len(instances)} instance(s) tried, so nothing was waived"
         return text, Verdict.INCONCLUSIVE, []
     waived = waived_with(claim, [name])
-    outcomes = [_judged(claim, i, claim.constants, waived, run) for i in asked]
-    verdict, reason = _overall(claim, outcomes)
+    outcomes = [judged(claim, i, claim.constants, waived, run) for i in asked]
+    verdict, reason = overall_verdict(claim, outcomes)
     passed = sum(o.verdict is Verdict.PASS for o in outcomes)
     if verdict is Verdict.PASS:
         text = (
@@ -309,92 +283,5 @@ def _finding(
     return text, verdict, outcomes
 
 
-def _planted(claim: Claim, control: Plant | Mend, run: Run) -> ControlOutcome:
-    constants = {**claim.constants, **control.constants}
-    outcomes = [_judged(claim, i, constants, frozenset(), run) for i in _own_instances(claim, run)]
-    verdict, reason = _overall(claim, outcomes)
-    wanted = Verdict.PASS if isinstance(control, Mend) else Verdict.FAIL
-    # Constants for which nothing can be formed are refused, not refuted: that shows nothing of the judgement.
-    compared = wanted is Verdict.PASS or any(
-        o.verdict is Verdict.FAIL and o.measured is not None for o in outcomes
-    )
-    if verdict is Verdict.FAIL and not compared:
-        reason = f"the planted constants were compared on no instance; {reason}"
-    return ControlOutcome(
-        claim=claim.id,
-        name=control.name,
-        type=type(control).__name__,
-        verdict=verdict,
-        as_expected=verdict is wanted and compared,
-        expected=_EXPECTED[type(control)],
-        reason=reason,
-        constants=jsonable(dict(control.constants)),
-        instances=tuple(replace(o, series=None, certificate=None) for o in outcomes),
-    )
-
-
-def _control_instances(claim: Claim, control: Break | Waive, run: Run) -> list[Instance]:
-    def make() -> list[Instance]:
-        return _checked_instances(f"control {control.name!r} of {claim.id!r}", control.instances(run))
-
-    return run.once(("control", claim.id, control.name), make)
-
-
-def _broken(claim: Claim, control: Break, run: Run) -> ControlOutcome:
-    instances = _control_instances(claim, control, run)
-    plain = [_judged(claim, i, claim.constants, frozenset(), run) for i in instances]
-    verdict, reason = _overall(claim, plain)
-    waived = waived_with(claim, [control.assumption, *control.also])
-    outcomes = [_judged(claim, i, claim.constants, waived, run) for i in instances]
-    waived_verdict, waived_reason = _overall(claim, outcomes)
-    kept = [o.label for o in plain if o.assumptions[control.assumption]["status"] != Status.FAILS]
-    needless = [n for n in control.also if all(o.assumptions[n]["status"] == Status.HOLDS for o in plain)]
-    problem = f"{control.assumption} does not fail on {', '.join(kept)}; " if kept else ""
-    problem += f"waived without need, as it holds everywhere: {', '.join(needless)}; " if needless else ""
-    return ControlOutcome(
-        claim=claim.id,
-        name=control.name,
-        type="Break",
-        verdict=verdict,
-        waived_verdict=waived_verdict,
-        as_expected=verdict is Verdict.VACUOUS
-        and waived_verdict is Verdict.FAIL
-        and not kept
-        and not needless,
-        expected=_EXPECTED[Break],
-        reason=f"{problem}{reason}; waived, {waived_reason}",
-        waived=tuple(sorted(waived)),
-        instances=tuple(outcomes),
-    )
-
-
-def _waived(claim: Claim, control: Waive, run: Run) -> ControlOutcome:
-    finding, verdict, outcomes = _finding(
-        claim, control.assumption, _control_instances(claim, control, run), run
-    )
-    return ControlOutcome(
-        claim=claim.id,
-        name=control.name,
-        type="Waive",
-        verdict=verdict,
-        waived_verdict=verdict,
-        as_expected=verdict is not Verdict.ERROR,
-        expected=_EXPECTED[Waive],
-        reason=finding,
-        finding=finding,
-        waived=tuple(sorted(waived_with(claim, [control.assumption]))),
-        instances=tuple(replace(o, series=None, certificate=None) for o in outcomes),
-    )
-
-
-def _sentence(raised: Exception) -> str:
+def sentence(raised: Exception) -> str:
     return f"{type(raised).__name__}: {raised}"
-
-
-_EVALUATE: dict[type, Any] = {Plant: _planted, Mend: _planted, Break: _broken, Waive: _waived}
-_EXPECTED = {
-    Plant: "FAIL",
-    Mend: "PASS",
-    Break: "VACUOUS, and FAIL with the assumption waived",
-    Waive: "a finding",
-}

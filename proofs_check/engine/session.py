@@ -8,9 +8,10 @@ from typing import Any
 
 from marginlab.proofs_check.engine.claim import Claim
 from marginlab.proofs_check.engine.context import Run, RunConfig
+from marginlab.proofs_check.engine.controls import evaluate_control
 from marginlab.proofs_check.engine.environment import require_gradual_underflow
 from marginlab.proofs_check.engine.outcomes import ClaimOutcome, ControlOutcome
-from marginlab.proofs_check.engine.runner import evaluate_claim, evaluate_control
+from marginlab.proofs_check.engine.runner import evaluate_claim
 from marginlab.theory.validation import count
 
 Outcome = ClaimOutcome | ControlOutcome

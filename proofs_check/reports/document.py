@@ -61,7 +61,11 @@ def registry_document(registry: Registry, selected: Sequence[Claim]) -> dict[str
     chosen = {c.id for c in selected}
     return {
         "claims": [claim_document(c) for c in registry],
-        "selected": [c.id for c in registry if c.id in chosen],
+        "selected": {
+            c.id: {"claim": True, "controls": [k.name for k in c.controls]}
+            for c in registry
+            if c.id in chosen
+        },
         "judgements": sum(c.judgements for c in registry),
         "level": registry.level,
     }
@@ -92,9 +96,11 @@ def report_document(
     from marginlab.proofs_check.bibliography import bibliography
     from marginlab.proofs_check.inventory import inventory_document
 
-    chosen = set(registry["selected"])
+    chosen = registry["selected"]
     claims = [
-        _with_outcomes(c, outcomes.get(c["id"]), controls) for c in registry["claims"] if c["id"] in chosen
+        _with_outcomes(c, chosen[c["id"]], outcomes.get(c["id"]), controls)
+        for c in registry["claims"]
+        if c["id"] in chosen
     ]
     as_expected = {c["id"]: c["as_expected"] for c in claims}
     for claim in claims:
@@ -136,7 +142,7 @@ def report_document(
 
 
 def exit_code(claims: Sequence[Mapping[str, Any]]) -> int:
-    """0 if and only if something ran and everything that ran is as expected."""
+    """0 if and only if something was selected, and all of it ran and is as expected."""
     return 0 if claims and all(c["as_expected"] for c in claims) else 1
 
 
@@ -148,19 +154,23 @@ def _why_not_selected(claim: Mapping[str, Any], config: RunConfig) -> str:
 
 def _with_outcomes(
     claim: Mapping[str, Any],
+    selected: Mapping[str, Any],
     outcome: Mapping[str, Any] | None,
     controls: Mapping[tuple[str, str], Mapping[str, Any]],
 ) -> dict[str, Any]:
     names = claim["controls"]
     ran = [controls[claim["id"], n] for n in names if (claim["id"], n) in controls]
+    missing = [n for n in names if (claim["id"], n) not in controls]
     parts = [*([outcome] if outcome else []), *ran]
+    # What a user left out says nothing; what was selected and did not get to run is a gap.
+    complete = bool(outcome or not selected["claim"]) and not set(missing) & set(selected["controls"])
     return {
         **claim,
         "outcome": outcome,
         "controls": ran,
-        "controls_missing": [n for n in names if (claim["id"], n) not in controls],
+        "controls_missing": missing,
         "rests_on": [],
-        "as_expected": bool(parts) and all(p["as_expected"] for p in parts),
+        "as_expected": bool(parts) and complete and all(p["as_expected"] for p in parts),
     }
 
 

@@ -21,7 +21,8 @@ from marginlab.proofs_check import (
     Waive,
 )
 from marginlab.proofs_check.engine.context import RunConfig
-from marginlab.proofs_check.engine.runner import evaluate_claim, evaluate_control
+from marginlab.proofs_check.engine.controls import evaluate_control
+from marginlab.proofs_check.engine.runner import evaluate_claim
 
 HOLDS, FAILS, UNDECIDED = Status.HOLDS, Status.FAILS, Status.UNDECIDED
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from marginlab.proofs_check import CannotForm, Instance, Interval, Run, Status, Verdict
 from marginlab.proofs_check.engine.context import RunConfig
-from marginlab.proofs_check.engine.runner import evaluate_claim, evaluate_control
+from marginlab.proofs_check.engine.controls import evaluate_control
+from marginlab.proofs_check.engine.runner import evaluate_claim
 
 HOLDS, FAILS, UNDECIDED = Status.HOLDS, Status.FAILS, Status.UNDECIDED
 GOOD, BAD = Interval.exact(0.5), Interval.exact(2.0)

@@ -10,8 +10,9 @@ from scipy import stats
 
 from marginlab.proofs_check import Evidence, Instance, Interval, Kind, Run, Sample, Tier, Verdict
 from marginlab.proofs_check.engine.context import ERROR_LEVEL, RunConfig
+from marginlab.proofs_check.engine.controls import evaluate_control
 from marginlab.proofs_check.engine.registry import Registry
-from marginlab.proofs_check.engine.runner import evaluate_claim, evaluate_control
+from marginlab.proofs_check.engine.runner import evaluate_claim
 from marginlab.theory.errors import InvalidInput
 
 UNIT = "sequence, given this run"

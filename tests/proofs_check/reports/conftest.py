@@ -32,9 +32,10 @@ from marginlab.proofs_check import (
     Waive,
 )
 from marginlab.proofs_check.engine.context import RunConfig
+from marginlab.proofs_check.engine.controls import evaluate_control
 from marginlab.proofs_check.engine.environment import environment
 from marginlab.proofs_check.engine.registry import Registry
-from marginlab.proofs_check.engine.runner import evaluate_claim, evaluate_control
+from marginlab.proofs_check.engine.runner import evaluate_claim
 from marginlab.proofs_check.reports.document import outcome_documents, registry_document, report_document
 from marginlab.proofs_check.tolerances import rounded, truncated
 
@@ -232,6 +233,12 @@ def good_document() -> dict[str, Any]:
 def empty_document() -> dict[str, Any]:
     """A report of a run in which every claim was above the tier."""
     return make_document([make_claim("fake/large", min_tier=Tier.PAPER)])
+
+
+@pytest.fixture
+def square() -> Claim:
+    """A claim with two controls, all as expected."""
+    return make_claim()
 
 
 @pytest.fixture(scope="session")

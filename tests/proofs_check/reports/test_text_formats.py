@@ -41,7 +41,7 @@ def test_markdown_renders_without_foreign_elements(document: dict[str, Any], hos
 def test_markdown_says_what_the_page_says(document: dict[str, Any]) -> None:
     source = markdown_report(document)
     assert source.index("What is checked") < source.index("## Outcome") < source.index("## Claims")
-    assert "Exit status 1: 4 of 11 claims" in source
+    assert "Exit status 1: 5 of 11 claims" in source
     assert "NOT SELECTED `fake/large`" in source
     for claim in document["claims"]:
         assert f"`{claim['id']}`: **{claim['outcome']['verdict']}**" in source

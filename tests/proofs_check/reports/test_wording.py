@@ -108,7 +108,7 @@ def test_instances_are_counted_as_judged_or_excluded(document: dict[str, Any]) -
     assert counts["fake/square"] == (3, 1)
     assert counts["fake/vacuous"] == (0, 1)
     assert counts["fake/unformed"] == (3, 1)
-    assert counts["fake/raises"] == (0, 0)
+    assert counts["fake/raises"] == (3, 1)
     assert sum(excluded for _, excluded in counts.values()) == document["totals"]["excluded"]
 
 

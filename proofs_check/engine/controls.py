@@ -1,0 +1,140 @@
+"""Controls: the engine runs each through the claim's own predict, measure and judgement."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import replace
+from typing import Any
+
+from marginlab.proofs_check.engine.claim import (
+    Break,
+    Claim,
+    Control,
+    Instance,
+    Mend,
+    Plant,
+    Status,
+    Verdict,
+    Waive,
+    waived_with,
+)
+from marginlab.proofs_check.engine.context import Run
+from marginlab.proofs_check.engine.outcomes import ControlOutcome, jsonable
+from marginlab.proofs_check.engine.runner import (
+    checked_instances,
+    judged,
+    overall_verdict,
+    own_instances,
+    recorded_warnings,
+    sentence,
+    waiver_finding,
+)
+
+
+def evaluate_control(claim: Claim, control: Control, run: Run) -> ControlOutcome:
+    """Run one control of a claim through the claim's own predict, measure and judgement."""
+    started = time.perf_counter()
+    caught: list[str] = []
+    try:
+        with recorded_warnings(caught):
+            outcome = _EVALUATE[type(control)](claim, control, run)
+    except Exception as raised:
+        outcome = ControlOutcome(
+            claim=claim.id,
+            name=control.name,
+            type=type(control).__name__,
+            verdict=Verdict.ERROR,
+            as_expected=False,
+            expected=_EXPECTED[type(control)],
+            reason=sentence(raised),
+            error=traceback.format_exc(),
+        )
+    return replace(outcome, warnings=tuple(caught), seconds=time.perf_counter() - started)
+
+
+def _planted(claim: Claim, control: Plant | Mend, run: Run) -> ControlOutcome:
+    constants = {**claim.constants, **control.constants}
+    outcomes = [judged(claim, i, constants, frozenset(), run) for i in own_instances(claim, run)]
+    verdict, reason = overall_verdict(claim, outcomes)
+    wanted = Verdict.PASS if isinstance(control, Mend) else Verdict.FAIL
+    # Constants for which nothing can be formed are refused, not refuted: that shows nothing of the judgement.
+    compared = wanted is Verdict.PASS or any(
+        o.verdict is Verdict.FAIL and o.measured is not None for o in outcomes
+    )
+    if verdict is Verdict.FAIL and not compared:
+        reason = f"the planted constants were compared on no instance; {reason}"
+    return ControlOutcome(
+        claim=claim.id,
+        name=control.name,
+        type=type(control).__name__,
+        verdict=verdict,
+        as_expected=verdict is wanted and compared,
+        expected=_EXPECTED[type(control)],
+        reason=reason,
+        constants=jsonable(dict(control.constants)),
+        instances=tuple(replace(o, series=None, certificate=None) for o in outcomes),
+    )
+
+
+def _control_instances(claim: Claim, control: Break | Waive, run: Run) -> list[Instance]:
+    def make() -> list[Instance]:
+        return checked_instances(f"control {control.name!r} of {claim.id!r}", control.instances(run))
+
+    return run.once(("control", claim.id, control.name), make)
+
+
+def _broken(claim: Claim, control: Break, run: Run) -> ControlOutcome:
+    instances = _control_instances(claim, control, run)
+    plain = [judged(claim, i, claim.constants, frozenset(), run) for i in instances]
+    verdict, reason = overall_verdict(claim, plain)
+    waived = waived_with(claim, [control.assumption, *control.also])
+    outcomes = [judged(claim, i, claim.constants, waived, run) for i in instances]
+    waived_verdict, waived_reason = overall_verdict(claim, outcomes)
+    kept = [o.label for o in plain if o.assumptions[control.assumption]["status"] != Status.FAILS]
+    needless = [n for n in control.also if all(o.assumptions[n]["status"] == Status.HOLDS for o in plain)]
+    problem = f"{control.assumption} does not fail on {', '.join(kept)}; " if kept else ""
+    problem += f"waived without need, as it holds everywhere: {', '.join(needless)}; " if needless else ""
+    return ControlOutcome(
+        claim=claim.id,
+        name=control.name,
+        type="Break",
+        verdict=verdict,
+        waived_verdict=waived_verdict,
+        as_expected=verdict is Verdict.VACUOUS
+        and waived_verdict is Verdict.FAIL
+        and not kept
+        and not needless,
+        expected=_EXPECTED[Break],
+        reason=f"{problem}{reason}; waived, {waived_reason}",
+        waived=tuple(sorted(waived)),
+        instances=tuple(outcomes),
+    )
+
+
+def _waived(claim: Claim, control: Waive, run: Run) -> ControlOutcome:
+    finding, verdict, outcomes = waiver_finding(
+        claim, control.assumption, _control_instances(claim, control, run), run
+    )
+    return ControlOutcome(
+        claim=claim.id,
+        name=control.name,
+        type="Waive",
+        verdict=verdict,
+        waived_verdict=verdict,
+        as_expected=verdict is not Verdict.ERROR,
+        expected=_EXPECTED[Waive],
+        reason=finding,
+        finding=finding,
+        waived=tuple(sorted(waived_with(claim, [control.assumption]))),
+        instances=tuple(replace(o, series=None, certificate=None) for o in outcomes),
+    )
+
+
+_EVALUATE: dict[type, Any] = {Plant: _planted, Mend: _planted, Break: _broken, Waive: _waived}
+_EXPECTED = {
+    Plant: "FAIL",
+    Mend: "PASS",
+    Break: "VACUOUS, and FAIL with the assumption waived",
+    Waive: "a finding",
+}
