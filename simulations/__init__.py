@@ -5,8 +5,9 @@ Names are loaded when they are asked for, so that importing this package loads n
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from marginlab.theory.lazy import lazy_names
 
 if TYPE_CHECKING:
     from marginlab.simulations.attention import Problem as Problem
@@ -19,24 +20,14 @@ if TYPE_CHECKING:
     from marginlab.simulations.trajectory import Descent as Descent
     from marginlab.simulations.trajectory import Trajectory as Trajectory
 
-_HOME = {
-    "Problem": "attention",
-    "run": "descent",
-    "LogGradient": "gradient",
-    "log_gradient": "gradient",
-    "run_batch": "descent",
-    "warm_up": "descent",
-    "single_threaded": "threads",
-    "Descent": "trajectory",
-    "Trajectory": "trajectory",
+_NAMES = {
+    "attention": ("Problem",),
+    "descent": ("run", "run_batch", "warm_up"),
+    "gradient": ("LogGradient", "log_gradient"),
+    "threads": ("single_threaded",),
+    "trajectory": ("Descent", "Trajectory"),
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOME)
+__getattr__, __dir__ = lazy_names(
+    __name__, {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
+)

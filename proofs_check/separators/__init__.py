@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from marginlab.theory.lazy import lazy_names
 
 if TYPE_CHECKING:
     from marginlab.proofs_check.certificates import alignment as alignment
     from marginlab.proofs_check.certificates import certify as certify
+    from marginlab.proofs_check.certificates import certify_non_separable as certify_non_separable
     from marginlab.proofs_check.separators.oracle import max_margin as max_margin
     from marginlab.proofs_check.separators.solution import MaxMargin as MaxMargin
     from marginlab.proofs_check.separators.solution import NonSeparability as NonSeparability
@@ -15,38 +18,15 @@ if TYPE_CHECKING:
     from marginlab.proofs_check.separators.solution import Residuals as Residuals
     from marginlab.theory.constraints import RankOneConstraints as RankOneConstraints
 
-_HOME = {
-    "MaxMargin": "marginlab.proofs_check.separators.solution",
-    "NonSeparability": "marginlab.proofs_check.separators.solution",
-    "NotSeparable": "marginlab.proofs_check.separators.solution",
-    "OracleFailed": "marginlab.proofs_check.separators.solution",
-    "RankOneConstraints": "marginlab.theory.constraints",
-    "Residuals": "marginlab.proofs_check.separators.solution",
-    "alignment": "marginlab.proofs_check.certificates",
-    "certify": "marginlab.proofs_check.certificates",
-    "max_margin": "marginlab.proofs_check.separators.oracle",
-}
+_SOLUTION = ("MaxMargin", "NonSeparability", "NotSeparable", "OracleFailed", "Residuals")
+_CERTIFICATES = ("alignment", "certify", "certify_non_separable")
 
-__all__ = [
-    "MaxMargin",
-    "NonSeparability",
-    "NotSeparable",
-    "OracleFailed",
-    "RankOneConstraints",
-    "Residuals",
-    "alignment",
-    "certify",
-    "max_margin",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        from importlib import import_module
-
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    dict.fromkeys(_SOLUTION, "marginlab.proofs_check.separators.solution")
+    | dict.fromkeys(_CERTIFICATES, "marginlab.proofs_check.certificates")
+    | {
+        "RankOneConstraints": "marginlab.theory.constraints",
+        "max_margin": "marginlab.proofs_check.separators.oracle",
+    },
+)
