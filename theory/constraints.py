@@ -83,9 +83,7 @@ class RankOneConstraints:
 
     def norms(self) -> Float:
         """||z_i||, shape (N,)."""
-        return (
-            np.linalg.norm(self.key_diffs, axis=1) * np.linalg.norm(self.queries, axis=1)[self.sample]
-        )
+        return np.linalg.norm(self.key_diffs, axis=1) * np.linalg.norm(self.queries, axis=1)[self.sample]
 
     def dense(self) -> Float:
         """All constraint vectors as rows, shape (N, d_k * d_q): for reviewers and tests, not for solvers."""
