@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -26,14 +27,19 @@ _MARGIN_ROUNDING = 64 * UNIT_ROUNDOFF
 # place, so a correct answer is never refused, and three digits below the 1e-9 of interior-point solvers.
 TARGET_GAP = 1e-12
 
+# Largest gap accepted unless a tolerance is given: the angle bound sqrt(2 gap) is then 1.4e-3, three digits of
+# the direction. Data so nearly inseparable that rounding W costs more are for exact arithmetic.
+LARGEST_GAP = 1e-6
+
 
 def default_tolerance(hull_distance: float, *, target: float = TARGET_GAP) -> float:
-    """Largest accepted gap: `target`, or what rounding W to float64 costs where that is more.
+    """Largest accepted gap: `target`, or what rounding W to float64 costs where that is more, up to a cap.
 
     Rounding W moves <W, x_i> by at most u ||W|| for rows of norm at most 1. Asking for slack u ||W|| in
     every supporting row lengthens W by sum_i y_i u ||W|| / ||sum_i y_i x_i|| = u ||W|| / delta at first
     order, where delta = ||sum y_i x_i|| / sum y_i is the distance from the origin to the hull of the scaled
-    rows. Four of these units cover the rounding of W, of its scaling to margin 1 and of the bounds.
+    rows. Four of these units cover the rounding of W, of its scaling to margin 1 and of the bounds. Rounding
+    is no excuse beyond `LARGEST_GAP` (or `target`, where that is more).
 
     Parameters
     ----------
@@ -42,7 +48,7 @@ def default_tolerance(hull_distance: float, *, target: float = TARGET_GAP) -> fl
     target : float
         Gap asked for at delta = 1.
     """
-    return target + 4 * UNIT_ROUNDOFF / hull_distance
+    return min(target + 4 * UNIT_ROUNDOFF / hull_distance, max(target, LARGEST_GAP))
 
 
 def no_separator_below() -> float:
@@ -75,6 +81,11 @@ def _norm(a: dd.DoubleDouble, norm: str) -> float:
 
 
 DUAL_NORM = {"frobenius": "frobenius", "nuclear": "spectral"}
+
+
+def _bits(powers: Any) -> Any:
+    """Exponents of powers of two."""
+    return np.frexp(powers)[1] - 1
 
 
 def hull_distance(problem: ScaledProblem, y: Float) -> float:
@@ -120,29 +131,28 @@ def max_margin_of(
     if abs(least - 1.0) > _MARGIN_ROUNDING:
         w = w / least  # rounds again: everything below is recomputed from this w
         least, margins = smallest_margin(problem, w)
-    shape = problem.shape
     length = _norm((w, np.zeros_like(w)), norm)
-    lower = least / (problem.scale * length)
-    W = problem.scale * w
-    # sum dual_i z_i = sum (dual_i / beta_i) x_i / scale, and sum dual = ||W||^2.
-    share = y * problem.beta
-    dual = share * ((problem.scale * length) ** 2 / share.sum())
-    rows = np.flatnonzero(dual)
-    weights = dual[rows] / problem.beta[rows]
-    combination = problem.combine_dd((weights, np.zeros_like(weights)), rows)
-    total = math.fsum(dual[rows])
-    upper = _norm(combination, DUAL_NORM[norm]) / (problem.scale * total)
-    rounding = _norm_rounding(shape, norm)
+    lower = least / length
+    # In scaled units sum y_i beta_i = ||w||^2. Units come back last, as powers of two: nothing here
+    # depends on them, and no product of them can overflow.
+    y = y * (length**2 / math.fsum(y * problem.beta))
+    rows = np.flatnonzero(y)
+    combination = problem.combine_dd((y[rows], np.zeros(len(rows))), rows)
+    upper = _norm(combination, DUAL_NORM[norm]) / math.fsum(y[rows] * problem.beta[rows])
+    rounding = _norm_rounding(problem.shape, norm)
     lower, upper = lower * (1 - rounding), upper * (1 + rounding)
     gap = (upper - lower) / upper
+    # W = scale w = sum dual_i z_i and z_i = x_i / (beta_i scale), hence dual_i = scale^2 beta_i y_i.
+    scale_bits = int(_bits(problem.scale))
+    dual = np.ldexp(y, 2 * scale_bits + _bits(problem.beta))
     return MaxMargin(
-        W=W,
+        W=np.ldexp(w, scale_bits),
         dual=dual,
-        margin_lower=lower,
-        margin_upper=upper,
+        margin_lower=math.ldexp(lower, -scale_bits),
+        margin_upper=math.ldexp(upper, -scale_bits),
         gap=gap,
-        active=rows,
-        residuals=_residuals(problem, w, margins, dual, combination, gap, length, norm),
+        active=np.flatnonzero(dual),
+        residuals=_residuals(problem, w, margins, y, combination, gap, length, norm),
         oracle=oracle,
         norm=norm,
         iterations=iterations,
@@ -153,17 +163,16 @@ def _residuals(
     problem: ScaledProblem,
     w: Float,
     margins: Float,
-    dual: Float,
+    y: Float,
     combination: dd.DoubleDouble,
     gap: float,
     length: float,
     norm: str,
 ) -> Residuals:
     excess = margins / problem.beta - 1.0  # <W, z_i> - 1
-    total = float(dual.sum())
+    share = y * problem.beta  # dual_i / scale^2
     if norm == "frobenius":
-        # combination / scale = sum dual_i z_i, in units of W = scale * w.
-        pulled = (combination[0] + combination[1]) / problem.scale**2
+        pulled = combination[0] + combination[1]  # sum dual_i z_i, in units of W = scale * w
         mismatch = float(np.linalg.norm(w - pulled) / np.linalg.norm(w))
     else:
         # <W, sum dual_i z_i> = ||W|| ||sum dual_i z_i||_* at the optimum (alignment of a dual pair).
@@ -172,12 +181,12 @@ def _residuals(
     # By strong convexity the exact separator lies within sqrt(2 gap) ||W||, so a row whose margin is nearer
     # to 1 than that may support it: its weight counts in the strict-complementarity margin.
     reach = np.sqrt(2.0 * max(gap, 0.0)) * float(np.linalg.norm(w)) / problem.beta
-    supporting = (excess <= reach) | (dual > 0)
+    supporting = (excess <= reach) | (share > 0)
     return Residuals(
         primal=max(0.0, -float(excess.min())),
         dual=mismatch,
-        complementarity=float((dual * np.maximum(excess, 0.0)).max() / total),
-        strict=float(dual[supporting].min() / dual.max()),
+        complementarity=float((share * np.maximum(excess, 0.0)).max() / share.sum()),
+        strict=float(share[supporting].min() / share.max()),
     )
 
 
@@ -205,14 +214,27 @@ def accepted(
     Raises
     ------
     OracleFailed
-        The gap is larger.
+        The gap is larger, or not a gap at all: NaN, or below zero, which a lower and an upper bound of one
+        number cannot give.
     """
+    if not solution.gap >= 0.0:
+        raise OracleFailed(
+            f"oracle {solution.oracle} led to the bounds {solution.margin_lower} and {solution.margin_upper}, "
+            f"which are not a lower and an upper bound of one margin (gap {solution.gap})."
+        )
+    hint = ""
     if tolerance is None:
-        distance = hull_distance(problem, solution.dual / problem.beta)
+        y = np.ldexp(solution.dual, -2 * int(_bits(problem.scale)) - _bits(problem.beta))
+        distance = hull_distance(problem, y)
         tolerance = default_tolerance(distance, target=target)
+        if solution.gap > tolerance == LARGEST_GAP:
+            hint = (
+                f" The rows, scaled to unit norm, have a convex combination of norm {distance:.1e}: rounding W "
+                f"alone costs more. Give a `tolerance` to have this W, and `certify` it in exact arithmetic."
+            )
     if not solution.gap <= tolerance:
         raise OracleFailed(
             f"oracle {solution.oracle} reached a gap of {solution.gap:.2e}, recomputed from the data, "
-            f"where at most {tolerance:.2e} is accepted."
+            f"where at most {tolerance:.2e} is accepted.{hint}"
         )
     return solution

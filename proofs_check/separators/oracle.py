@@ -25,7 +25,9 @@ def max_margin(
     Parameters
     ----------
     constraints : (N, D) array of constraint vectors z_i, or RankOneConstraints
-        Integers are taken as floats; booleans are refused.
+        Integers are taken as floats where that is exact; booleans are refused. Nonzero vectors (for
+        RankOneConstraints also the key differences and queries) have norms between 2^-256 and 2^256, about
+        1e-77 and 1e77: multiply all by one number where they do not.
     oracle : {"working-set", "nnls", "cvxpy", "first-order"}
         Families: active set (the fast one); Lawson and Hanson's least-distance programming by SciPy;
         interior point by cvxpy with Clarabel (the independent reviewer); accelerated projected
@@ -34,7 +36,7 @@ def max_margin(
         Nuclear needs `RankOneConstraints` (W must be a matrix) and oracle "cvxpy" or "first-order".
     tolerance : float, optional
         Largest accepted gap (margin_upper - margin_lower) / margin_upper. By default what the oracle's family
-        can reach, plus the cost of rounding W where the data are nearly inseparable
+        can reach, plus the cost of rounding W where the data are nearly inseparable, up to 1e-6
         (`evaluation.default_tolerance`).
 
     Returns
@@ -49,7 +51,8 @@ def max_margin(
         The gap that we recompute from W and the dual weights is above the tolerance, or separability could
         not be decided in float64.
     InvalidInput
-        Not an (N, D) array of finite real numbers with N, D >= 1; unknown oracle or norm; tolerance not > 0.
+        Not an (N, D) array of finite real numbers with N, D >= 1; norms beyond the limits; numbers that
+        float64 does not hold; unknown oracle or norm; tolerance not > 0.
     MethodUnavailable
         This oracle has no method for this norm or this size.
 

@@ -18,8 +18,10 @@ from marginlab.theory.constraints import RankOneConstraints
 from marginlab.theory.errors import InvalidInput
 from marginlab.theory.validation import Float, Int
 
-# Squares of norms in this range neither overflow nor lose digits to underflow: (2^480)^2 = 2^960.
-_LARGEST_EXPONENT = 480
+# Norms of constraint vectors (and of the factors of rank-one ones) lie in 2^-256..2^256, about 1e-77..1e77.
+# Dual weights go with 1 / (||z_i|| ||z_j||) and are compared with one another: their quotients then stay within
+# 2^1024 and what float64 holds. The certificates of `marginlab.proofs_check.certificates` have no such limit.
+_LARGEST_EXPONENT = 256
 
 
 class ScaledProblem(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginlab.theory.constraints import RankOneConstraints
-from marginlab.theory.errors import MarginlabError
+from marginlab.theory.errors import MarginlabError, MethodUnavailable
 from marginlab.theory.validation import Float, Int
 
 Constraints = Float | RankOneConstraints
@@ -73,8 +73,19 @@ class MaxMargin:
         """Bound on the angle (radians) between W and the true separator, from strong convexity.
 
         sin(angle) <= sqrt(2 (P - D)) / ||W|| where P - D = (||W||^2 - ||W_dual||^2) / 2 is the duality gap
-        of min ||W||^2 / 2, that is sqrt(1 - (margin_lower / margin_upper)^2). Frobenius norm only.
+        of min ||W||^2 / 2, that is sqrt(1 - (margin_lower / margin_upper)^2).
+
+        Raises
+        ------
+        MethodUnavailable
+            For another norm than the Frobenius norm: it is not strongly convex, and its separator need not
+            be unique.
         """
+        if self.norm != "frobenius":
+            raise MethodUnavailable(
+                f"the bound of the angle to the true separator needs the Frobenius norm, whose square is "
+                f"strongly convex, got norm {self.norm!r}: use margin_lower and margin_upper."
+            )
         ratio = min(1.0, self.margin_lower / self.margin_upper)
         return float(np.arcsin(np.sqrt((1.0 - ratio) * (1.0 + ratio))))
 
