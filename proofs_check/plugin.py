@@ -83,9 +83,9 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: Any) -> list[pytes
     if module is None or not isinstance(obj, module.Claim):
         return None
     seen = collector.__dict__.setdefault("_marginlab_claims", set())
-    if obj.id in seen:
+    if id(obj) in seen:
         return []
-    seen.add(obj.id)
+    seen.add(id(obj))  # a second claim of the same id is another object, which the registry refuses
     items: list[pytest.Item] = [ClaimItem.from_parent(collector, name=obj.id, claim=obj, control=None)]
     items += [
         ClaimItem.from_parent(collector, name=f"{obj.id}[{c.name}]", claim=obj, control=c)
@@ -177,7 +177,7 @@ def _with_marginlab(claims: list[Claim]) -> list[Claim]:
 
     ours = list(marginlab.claims())
     if any(c in ours for c in claims) or any(i not in known for c in claims for i in c.depends_on):
-        return [*claims, *(c for c in ours if c.id not in known)]
+        return [*claims, *(c for c in ours if c not in claims)]
     return claims
 
 

@@ -15,6 +15,7 @@ from marginlab.proofs_check.engine.vocabulary import Source as Source
 from marginlab.proofs_check.engine.vocabulary import Status as Status
 from marginlab.proofs_check.engine.vocabulary import Tier as Tier
 from marginlab.proofs_check.engine.vocabulary import Verdict as Verdict
+from marginlab.proofs_check.engine.vocabulary import word
 from marginlab.theory.errors import InvalidInput, MarginlabError
 
 if TYPE_CHECKING:
@@ -39,11 +40,21 @@ class Answer:
         The value, index or inequality that decides, in words.
     value : float, optional
         The number that was compared.
+
+    Raises
+    ------
+    InvalidInput
+        `status` is no `Status` (its spelling is taken), or the witness is no text.
     """
 
     status: Status
     witness: str
     value: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "status", word(Status, self.status, "an assumption's answer"))
+        if not isinstance(self.witness, str):
+            raise InvalidInput(f"an assumption's witness is text, not {self.witness!r}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +241,9 @@ class Claim:
     def __post_init__(self) -> None:
         from marginlab.proofs_check.engine.rules import broken_rules  # rules need the classes above
 
+        for name, vocabulary in _WORDS.items():
+            value = word(vocabulary, getattr(self, name), f"claim {self.id!r}: its {name}")
+            object.__setattr__(self, name, value)
         claim: Any = self  # a checker that meets this file by its link and by its path sees two classes
         for problem in broken_rules(claim):
             raise InvalidInput(f"claim {self.id!r}: {problem}.")
@@ -240,6 +254,15 @@ class Claim:
     def family(self) -> str:
         """The part of the id before the slash."""
         return self.id.split("/")[0]
+
+
+_WORDS: dict[str, Any] = {
+    "source": Source,
+    "kind": Kind,
+    "evidence": Evidence,
+    "min_tier": Tier,
+    "expect": Verdict,
+}
 
 
 def waived_with(claim: Claim, names: Iterable[str]) -> frozenset[str]:

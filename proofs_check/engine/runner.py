@@ -112,9 +112,12 @@ def answers_of(claim: Claim, instance: Instance, run: Run) -> dict[str, Answer]:
 
     def check(assumption_check: Any) -> Answer:
         try:
-            return assumption_check(instance)
+            answer = assumption_check(instance)
         except CannotForm as reason:
             return Answer(Status.UNDECIDED, str(reason))
+        if not isinstance(answer, Answer):
+            raise InvalidInput(f"an assumption of claim {claim.id!r} answers with an Answer, not {answer!r}.")
+        return answer
 
     def make() -> dict[str, Answer]:
         answers = {a.name: check(a.check) for a in claim.assumes}

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TypeVar
+
+from marginlab.theory.errors import InvalidInput
+
+Word = TypeVar("Word", bound=StrEnum)
 
 
 class Verdict(StrEnum):
@@ -67,3 +72,20 @@ class Status(StrEnum):
     HOLDS = "HOLDS"
     FAILS = "FAILS"
     UNDECIDED = "UNDECIDED"
+
+
+def word(vocabulary: type[Word], value: object, what: str) -> Word:
+    """The member of `vocabulary` that `value` is or spells.
+
+    Comparisons are by identity everywhere, so that a mere spelling ("FAILS") must never get past this.
+
+    Raises
+    ------
+    InvalidInput
+        `value` is no word of it.
+    """
+    try:
+        return vocabulary(value)
+    except ValueError:
+        words = ", ".join(vocabulary)
+        raise InvalidInput(f"{what} is one of {words}, not {value!r}.") from None

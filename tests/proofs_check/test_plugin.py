@@ -76,6 +76,24 @@ def test_claim_without_a_control_is_a_collection_error(foreign: pytest.Pytester)
     result.stdout.fnmatch_lines(["*claim 'foreign/bare': it has no control that can reach FAIL*"])
 
 
+@pytest.mark.parametrize("two", ["one file", "two files"])
+def test_two_claims_of_one_id_are_refused(two: str, foreign: pytest.Pytester) -> None:
+    first = "from own_claims import *\n\ngood = make('same')\n"
+    second = "false = make('same', lambda i: Interval.exact(9.0))\n"
+    if two == "one file":
+        foreign.makepyfile(first + second)
+    else:
+        foreign.makepyfile(test_a=first, test_b=f"from own_claims import *\n\n{second}")
+    result = _run(foreign)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*two different claims are called 'foreign/same'*"])
+
+
+def test_one_claim_under_two_names_runs_once(foreign: pytest.Pytester) -> None:
+    foreign.makepyfile("from own_claims import make\n\ngood = make('good')\nagain = good\n")
+    _run(foreign).assert_outcomes(passed=2)
+
+
 def test_run_without_claims_loads_nothing_of_ours(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         conftest=f"""

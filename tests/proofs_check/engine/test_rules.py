@@ -7,8 +7,22 @@ from typing import Any
 
 import pytest
 
-from marginlab.proofs_check import Break, Evidence, Kind, Mend, Plant, Status, Tier, Verdict, Waive
+from marginlab.proofs_check import (
+    Answer,
+    Assumption,
+    Break,
+    Evidence,
+    Kind,
+    Mend,
+    Plant,
+    Source,
+    Status,
+    Tier,
+    Verdict,
+    Waive,
+)
 from marginlab.proofs_check.engine.claim import waived_with
+from marginlab.proofs_check.engine.runner import evaluate_claim
 from marginlab.theory.errors import InvalidInput
 
 PLANT = Plant(name="planted", constants={"bound": -1.0})
@@ -125,3 +139,47 @@ def test_implications_in_a_circle_end(claim: Any, assumption: Any) -> None:
         assumption("A2", [Status.HOLDS], implies=("A1",)),
     )
     assert waived_with(claim(assumes=circle), ["A1"]) == {"A1", "A2"}
+
+
+@pytest.mark.parametrize("answer", ["FAILS", Status.FAILS])
+def test_a_spelled_answer_counts_as_the_word(answer: Any, claim: Any, run: Any) -> None:
+    said = Assumption(name="A", statement="A", check=lambda i: Answer(answer, "as told"))
+    assert evaluate_claim(claim(assumes=(said,)), run).verdict is Verdict.VACUOUS
+
+
+@pytest.mark.parametrize("status", [False, None, "fails", "UNSURE", 0])
+def test_an_answer_that_is_no_word_is_an_error(status: Any, claim: Any, run: Any) -> None:
+    said = Assumption(name="A", statement="A", check=lambda i: Answer(status, "as told"))
+    outcome = evaluate_claim(claim(assumes=(said,)), run)
+    assert outcome.verdict is Verdict.ERROR
+    assert "an assumption's answer is one of HOLDS, FAILS, UNDECIDED" in outcome.reason
+
+
+@pytest.mark.parametrize("answer", [True, None, Status.HOLDS, (Status.HOLDS, "a pair")])
+def test_a_check_returns_an_answer(answer: Any, claim: Any, run: Any) -> None:
+    outcome = evaluate_claim(
+        claim(assumes=(Assumption(name="A", statement="A", check=lambda i: answer),)), run
+    )
+    assert outcome.verdict is Verdict.ERROR
+    assert "answers with an Answer, not" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("field", "spelled", "word"),
+    [
+        ("kind", "upper", Kind.UPPER),
+        ("evidence", "exact", Evidence.EXACT),
+        ("source", "quoted", Source.QUOTED),
+        ("min_tier", "full", Tier.FULL),
+        ("expect", "PASS", Verdict.PASS),
+    ],
+)
+def test_spelled_words_become_words(field: str, spelled: str, word: Any, claim: Any) -> None:
+    assert getattr(claim(**{field: spelled}), field) is word
+    with pytest.raises(InvalidInput, match=f"'fake/claim': its {field} is one of .*, not 'nonsense'"):
+        claim(**{field: "nonsense"})
+
+
+def test_statistical_spelled_out_keeps_its_rules(claim: Any) -> None:
+    with pytest.raises(InvalidInput, match="states how many judgements it makes"):
+        claim(evidence="statistical", unit="seed")
