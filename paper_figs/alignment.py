@@ -106,3 +106,11 @@ def _draw_norm(axes: Axes, series: Mapping[str, Any], look: dict[str, Any]) -> b
     late = log_t >= log_t[-1] - np.log(100.0)
     axes.plot(log_t[late], norm[-1] + series["slope"] * (log_t[late] - log_t[-1]), color="black", ls=":")
     return True
+
+
+draw_alignment.caption = (  # type: ignore[attr-defined]
+    "Left: 1 − cos between W and the max-margin separator along descent, enclosed by the separator's certificate (the "
+    "enclosure is narrower than the line). Colours are the instances that were judged, grey dashes the first instance "
+    "of each control that breaks an assumption. Right: the norm of W; dotted, where the statement predicts one, the "
+    "slope over the last two decades, drawn through the end of the run."
+)

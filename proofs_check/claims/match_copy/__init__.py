@@ -8,6 +8,7 @@ from marginlab.proofs_check.claims.match_copy.asymptotics import (
 )
 from marginlab.proofs_check.claims.match_copy.numerics import direction_normalised as direction_normalised
 from marginlab.proofs_check.claims.match_copy.numerics import frame_scaled_gradient as frame_scaled_gradient
+from marginlab.proofs_check.claims.match_copy.rivals import direction_rivals as direction_rivals
 from marginlab.proofs_check.claims.match_copy.separators import separator as separator
 
 CLAIMS = (
@@ -18,4 +19,5 @@ CLAIMS = (
     direction_halfspace,
     norm_growth_halfspace,
     direction_normalised,
+    direction_rivals,
 )

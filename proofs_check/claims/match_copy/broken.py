@@ -23,7 +23,7 @@ INTEGERS_DATA = {
 }
 
 #: A larger step than the paper's brings this small instance to its asymptotic regime in the same number of steps.
-INTEGERS_DESCENT = {**PAPER_DESCENT, "step": 3e-2}
+INTEGERS_DESCENT = {**PAPER_DESCENT, "step": 1e-1}
 
 
 #: A target inside the hull keeps the weights away from saturation and lets the residual cancel instead. There the

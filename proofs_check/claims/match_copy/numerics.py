@@ -64,11 +64,11 @@ class GradientAtGap:
     gradient: LogGradient
 
 
-def _at_gaps(run: Run, gaps: Iterable[float], engine: str) -> Iterable[Instance]:
+def _at_gaps(run: Run, gaps: Iterable[float], engine: str, seed: int) -> Iterable[Instance]:
     root = run.config.root_seed
-    problem = problem_of(PAPER_DATA, root, 0)
+    problem = problem_of(PAPER_DATA, root, seed)
     # Perturbed, so that margins differ and no symmetry of the separator helps.
-    rng = np.random.default_rng(run.stream({"perturbation": PAPER_DATA}, 0))
+    rng = np.random.default_rng(run.stream({"perturbation": PAPER_DATA}, seed))
     separator = max_margin(problem.constraints()).W
     noise = rng.standard_normal(separator.shape)
     direction = separator + 0.1 * np.linalg.norm(separator) * noise / np.linalg.norm(noise)
@@ -76,21 +76,21 @@ def _at_gaps(run: Run, gaps: Iterable[float], engine: str) -> Iterable[Instance]
     for gap in gaps:
         W = gap * direction
         yield Instance(
-            label=f"gap {gap:g}",
+            label=f"seed {seed}, gap {gap:g}",
             data=GradientAtGap(problem=problem, W=W, gradient=log_gradient(problem, W, engine=engine)),
-            seed=0,
+            seed=seed,
             config={"data": PAPER_DATA, "root": root, "gap": gap, "engine": engine},
         )
 
 
 def frame_gradients(run: Run) -> Iterable[Instance]:
-    """The frame-scaled engine at every gap."""
-    return _at_gaps(run, GAPS, "numba")
+    """The frame-scaled engine at every gap, on two draws of the paper's data."""
+    return [instance for seed in run.seeds(2) for instance in _at_gaps(run, GAPS, "numba", seed)]
 
 
 def naive_gradients(run: Run) -> Iterable[Instance]:
     """The textbook softmax backward beyond the gap where the selected weight rounds to 1."""
-    return _at_gaps(run, LOST_GAPS, "naive")
+    return _at_gaps(run, LOST_GAPS, "naive", 0)
 
 
 def trusted_bound(instance: Instance) -> Answer:
@@ -110,9 +110,9 @@ def gradient_error(instance: Instance) -> Interval:
 
 
 def error_allowed(instance: Instance, constants: Mapping[str, Any]) -> Interval:
-    """The trusted level, which valid_until is defined by."""
-    del instance
-    return Interval.exact(constants["error"])
+    """The engine's own error bound, and at most the level by which valid_until is defined."""
+    bound = min(instance.data.gradient.error_bound, TRUSTED_ERROR)
+    return Interval.exact(constants["factor"] * bound)
 
 
 def normalised_runs(run: Run) -> Iterable[Instance]:
@@ -128,7 +128,7 @@ def naive_runs(run: Run) -> Iterable[Instance]:
 
 frame_scaled_gradient = Claim(
     id="match-copy/frame-scaled-gradient",
-    title="The frame-scaled float64 gradient is right at any logit gap",
+    title="The frame-scaled float64 gradient is right at every logit gap tried, from 10 to 1000",
     paper=PAPER,
     where="numerics of Section 4; eqs. (38), (40)",
     source=Source.DERIVED,
@@ -136,7 +136,8 @@ frame_scaled_gradient = Claim(
     evidence=Evidence.CERTIFIED,
     statement=(
         r"With logits as differences to the selected token, values centred at it and the scale carried as a "
-        r"logarithm, the direction of $\nabla \mathrm{MSE}$ in float64 is within $10^{-6}$ of the exact one at every "
+        r"logarithm, the direction of $\nabla \mathrm{MSE}$ in float64 is within the engine's own bound, and within "
+        r"$10^{-6}$, of the exact one at every "
         r"margin; the textbook softmax backward loses the selected token's part beyond $53 \ln 2 \approx 36.7$."
     ),
     assumes=(
@@ -146,13 +147,14 @@ frame_scaled_gradient = Claim(
             check=trusted_bound,
         ),
     ),
-    constants={"error": TRUSTED_ERROR},
+    constants={"factor": 1.0},
+    group="match-copy/gradient",
     instances=frame_gradients,
     predict=error_allowed,
     measure=gradient_error,
     min_valid=1.0,
     controls=(
-        Plant(name="an error below what float64 can hold", constants={"error": 1e-17}),
+        Plant(name="a bound that is ten million times smaller", constants={"factor": 1e-7}),
         Break(
             name="textbook gradient beyond the gap 36.7",
             assumption="trusted-gradient",
@@ -161,7 +163,8 @@ frame_scaled_gradient = Claim(
     ),
     notes=(
         "The exact gradient is the textbook formula, values not centred, in ball arithmetic with as many digits as "
-        "the gap cancels: no step is shared with the engine."
+        "the gap cancels: no step is shared with the engine. The engine's bound is a worst case, well above the "
+        "errors measured; the planted factor shows that the comparison can fail."
     ),
 )
 
@@ -187,6 +190,7 @@ direction_normalised = Claim(
     window=(100.0, 10_000.0),
     series=alignment_series,
     figure="alignment",
+    group="match-copy/normalised-run",
     controls=(
         Plant(name="a decay to the fourth power of the norm", constants={"power": 4.0}),
         Break(
@@ -197,7 +201,9 @@ direction_normalised = Claim(
         ),
     ),
     notes=(
-        "Not in the paper, which fixes the step; observed, not proved. Margins pass 37 early in these runs, so that "
+        "A statement of this package, not of the paper, which fixes the step; it is supported by these runs and not "
+        "proved. The window starts after a hundred steps of length 0.02, when all margins exceed 10, and ends with the "
+        "run. Margins pass 37 early, so that "
         "the textbook gradient, used as control, loses the separator, which the frame-scaled one approaches on the "
         "same data with the same steps."
     ),

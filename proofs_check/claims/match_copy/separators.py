@@ -94,6 +94,7 @@ separator = Claim(
     ),
     assumes=(A1,),
     constants={"factor": 1.0},
+    group="match-copy/separator",
     certificate=lambda instance: instance.data.certificate.document,
     instances=paper_problems,
     predict=certified_norm,

@@ -126,10 +126,48 @@ def test_a9_fails_for_a_sample_without_support_and_by_the_power_along_the_separa
     assert "sample 1 has no supporting constraint" in answer.witness
 
 
+@pytest.mark.parametrize(
+    ("scale", "status"),
+    [(0.5, Status.HOLDS), (0.3, Status.HOLDS), (0.2, Status.UNDECIDED), (0.01, Status.FAILS)],
+)
+def test_a9_compares_with_half_of_the_predicted_power(scale: float, status: Status) -> None:
+    """One unsupported rival of slack 1: its share falls with the power -scale, and -1/2 is predicted."""
+    problem = _problem([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]], keys=[[1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]])
+    separator = TrainedRun.untrained(problem).separator.W
+    answer = assumptions.A9.check(_along(problem, 2 * scale * separator))
+    assert answer.status is status
+    assert answer.value == pytest.approx(-scale, rel=1e-6)
+
+
+def test_a9_with_almost_no_slack_is_undecided() -> None:
+    problem = _problem([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]], keys=[[1.0, 0.0], [0.0, 0.0], [-0.02, 0.0]])
+    separator = TrainedRun.untrained(problem).separator.W
+    answer = assumptions.A9.check(_along(problem, separator))
+    assert answer.status is Status.UNDECIDED
+    assert "too little to be told from none" in answer.witness
+
+
+def test_a8_holds_below_one_half_and_is_undecided_above() -> None:
+    """Two supporting rivals; where attention sits on the first, h is negative for the second."""
+    problem = _problem([[0.0, 0.0], [1.0, 0.0], [-0.9, 0.3]], keys=[[0.0, 0.0], [-1.0, 0.0], [0.0, -1.0]])
+    steps = np.unique(np.round(np.geomspace(1, 40_000, 120)).astype(int))
+    half = 0.5 * np.log(steps)
+    for far, status in ((20.0, Status.UNDECIDED), (0.0, Status.HOLDS)):
+        W = np.zeros((len(steps), 2, 2))
+        W[:, 0, 0] = 0.0 if far else half
+        W[:, 1, 0] = far if far else half
+        answer = assumptions.A8.check(_instance(problem, W=W))
+        assert answer.status is status, answer
+        assert answer.value == (1.0 if far else pytest.approx(0.0, abs=0.49))
+
+
 def test_a7_tells_a_settling_trajectory_from_a_wandering_one() -> None:
     problem = _problem([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     steps = np.unique(np.round(np.geomspace(1, 40_000, 120)).astype(int))
     twist = np.array([[0.0, 0.0], [1.0, 0.0]])
+    # A tenth of h at most may be left to come: a slow but shrinking drift decides nothing.
+    slow = _instance(problem, W=(np.log(steps) ** 0.9)[:, None, None] / 10 * twist)
+    assert assumptions.A7.check(slow).status is Status.UNDECIDED
     settling = _instance(problem, W=(steps**-0.5)[:, None, None] * twist)
     wandering = _instance(problem, W=np.cosh(np.log(steps) - 6)[:, None, None] / 40 * twist)
     assert assumptions.A7.check(settling).status is Status.HOLDS
