@@ -60,7 +60,7 @@ def draw_alignment(claim: Mapping[str, Any]) -> str:
         right.set_title("norm; dotted: the predicted slope" if predicted else "norm", loc="left")
         if not predicted:
             right.set_yscale("log")
-        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4)
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Title": str(claim["id"])})
     text = drawn.getvalue()
     return text[text.index("<svg") :]
@@ -81,7 +81,8 @@ def _series(claim: Mapping[str, Any]) -> Iterator[_Named]:
     for instance in (claim["outcome"] or {"instances": []})["instances"]:
         if instance["series"]:
             vacuous = "" if instance["verdict"] != "VACUOUS" else " (vacuous)"
-            yield instance["label"] + vacuous, instance["series"], False
+            # What follows a comma in a label is detail that a legend has no room for.
+            yield instance["label"].partition(",")[0] + vacuous, instance["series"], False
     for control in claim["controls"]:
         if control["type"] == "Break":
             with_data = [i for i in control["instances"] if i["series"]]

@@ -105,8 +105,9 @@ def gradient_error(instance: Instance) -> Interval:
     point: GradientAtGap = instance.data
     exact = exact_gradient_direction(point.problem, point.W)
     error = np.linalg.norm(point.gradient.direction - exact)
-    # Both directions are rounded to float64, entry by entry, and so is their difference.
-    return rounded(error, operations=4, magnitude=1.0)
+    # Both directions are rounded to float64, entry by entry, and so is their difference; a norm is not negative.
+    enclosed = rounded(error, operations=4, magnitude=1.0)
+    return Interval(np.maximum(enclosed.lo, 0.0), enclosed.hi, enclosed.rule)
 
 
 def error_allowed(instance: Instance, constants: Mapping[str, Any]) -> Interval:
