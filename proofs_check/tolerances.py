@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginlab.proofs_check.engine.values import Float, Interval
+from marginlab.theory.errors import InvalidInput
 
 #: Unit roundoff of float64.
 UNIT_ROUNDOFF = 2.0**-53
@@ -66,12 +67,21 @@ def mean_interval(values: Float, level: float) -> Interval:
 
     Exact for Gaussian replications, and an approximation otherwise, which is why statistical claims ask for
     at least five replications and say what their unit is.
+
+    Raises
+    ------
+    InvalidInput
+        All of several values are equal: no spread, no interval.
     """
     from scipy import stats
 
     n = len(values)
     if n < 2:
         return Interval(np.array(-np.inf), np.array(np.inf), "sampling: fewer than two replications")
+    if np.ptp(values) == 0:
+        raise InvalidInput(
+            f"{n} replications all gave {values[0]:g}: without any spread no interval can be formed."
+        )
     radius = stats.t.isf(level / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
     radius += gamma(n) * np.mean(np.abs(values))  # rounding of the mean: n - 1 sums and a division
     return Interval.around(np.mean(values), radius, f"sampling: Student interval, n = {n}, level {level:.1e}")

@@ -20,16 +20,19 @@ from marginlab.proofs_check.engine.claim import (
     waived_with,
 )
 from marginlab.proofs_check.engine.context import Run
-from marginlab.proofs_check.engine.outcomes import ControlOutcome, jsonable
+from marginlab.proofs_check.engine.outcomes import ControlOutcome, InstanceOutcome, jsonable
 from marginlab.proofs_check.engine.runner import (
     checked_instances,
     judged,
     overall_verdict,
     own_instances,
+    own_outcome,
     recorded_warnings,
+    refuted,
     sentence,
     waiver_finding,
 )
+from marginlab.theory.errors import InvalidInput
 
 
 def evaluate_control(claim: Claim, control: Control, run: Run) -> ControlOutcome:
@@ -39,7 +42,9 @@ def evaluate_control(claim: Claim, control: Control, run: Run) -> ControlOutcome
     try:
         with recorded_warnings(caught):
             outcome = _EVALUATE[type(control)](claim, control, run)
-    except Exception as raised:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as raised:
         outcome = ControlOutcome(
             claim=claim.id,
             name=control.name,
@@ -55,13 +60,11 @@ def evaluate_control(claim: Claim, control: Control, run: Run) -> ControlOutcome
 
 def _planted(claim: Claim, control: Plant | Mend, run: Run) -> ControlOutcome:
     constants = {**claim.constants, **control.constants}
-    outcomes = [judged(claim, i, constants, frozenset(), run) for i in own_instances(claim, run)]
+    outcomes = [_planted_outcome(claim, i, constants, run) for i in own_instances(claim, run)]
     verdict, reason = overall_verdict(claim, outcomes)
     wanted = Verdict.PASS if isinstance(control, Mend) else Verdict.FAIL
     # Constants for which nothing can be formed are refused, not refuted: that shows nothing of the judgement.
-    compared = wanted is Verdict.PASS or any(
-        o.verdict is Verdict.FAIL and o.measured is not None for o in outcomes
-    )
+    compared = wanted is Verdict.PASS or any(refuted(o) for o in outcomes)
     if verdict is Verdict.FAIL and not compared:
         reason = f"the planted constants were compared on no instance; {reason}"
     return ControlOutcome(
@@ -75,6 +78,30 @@ def _planted(claim: Claim, control: Plant | Mend, run: Run) -> ControlOutcome:
         constants=jsonable(dict(control.constants)),
         instances=tuple(replace(o, series=None, certificate=None) for o in outcomes),
     )
+
+
+def _planted_outcome(
+    claim: Claim, instance: Instance, constants: dict[str, Any], run: Run
+) -> InstanceOutcome:
+    """The instance judged with changed constants; the claim's own judgement must come out the same around it.
+
+    A prediction that depends on how often it was called, or that changes what it looks at, could fail a plant
+    whose constants it never reads.
+
+    Raises
+    ------
+    InvalidInput
+        With the claim's own constants the judgement is not what it was before.
+    """
+    before = own_outcome(claim, instance, run)
+    outcome = judged(claim, instance, constants, frozenset(), run)
+    after = judged(claim, instance, claim.constants, frozenset(), run)
+    if replace(after, seconds=before.seconds) != before:
+        raise InvalidInput(
+            f"claim {claim.id!r} judges {instance.label!r} differently each time: first {before.verdict} "
+            f"({before.reason}), then {after.verdict} ({after.reason}), with the same constants"
+        )
+    return outcome
 
 
 def _control_instances(claim: Claim, control: Break | Waive, run: Run) -> list[Instance]:
@@ -93,7 +120,10 @@ def _broken(claim: Claim, control: Break, run: Run) -> ControlOutcome:
     waived_verdict, waived_reason = overall_verdict(claim, outcomes)
     kept = [o.label for o in plain if o.assumptions[control.assumption]["status"] != Status.FAILS]
     needless = [n for n in control.also if all(o.assumptions[n]["status"] == Status.HOLDS for o in plain)]
+    compared = any(map(refuted, outcomes)) or any(isinstance(c, Plant) for c in claim.controls)
     problem = f"{control.assumption} does not fail on {', '.join(kept)}; " if kept else ""
+    if waived_verdict is Verdict.FAIL and not compared:
+        problem += "the claim has no Plant, and here nothing could be compared; "
     problem += f"waived without need, as it holds everywhere: {', '.join(needless)}; " if needless else ""
     return ControlOutcome(
         claim=claim.id,
@@ -103,6 +133,7 @@ def _broken(claim: Claim, control: Break, run: Run) -> ControlOutcome:
         waived_verdict=waived_verdict,
         as_expected=verdict is Verdict.VACUOUS
         and waived_verdict is Verdict.FAIL
+        and compared
         and not kept
         and not needless,
         expected=_EXPECTED[Break],

@@ -66,6 +66,11 @@ def _sample_interval(claim: Claim, sample: Sample, level: float | None) -> Inter
         raise InvalidInput(
             f"claim {claim.id!r} needs at least {LEAST_REPLICATIONS} replications ({sample.unit}), got {n}."
         )
+    if sample.law == "mean" and np.isin(sample.values, (0.0, 1.0)).all():
+        # Student's interval of a few zeros is [0, 0], whatever the probability of a one.
+        raise InvalidInput(
+            f"claim {claim.id!r} measured zeros and ones only: a sample of these has law='proportion'."
+        )
     interval = proportion_interval if sample.law == "proportion" else mean_interval
     return interval(sample.values, level)
 
@@ -73,7 +78,8 @@ def _sample_interval(claim: Claim, sample: Sample, level: float | None) -> Inter
 def _identity(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:
     """Two enclosures of one number must overlap; the claim's controls show that they are narrow enough.
 
-    An enclosure that is unbounded on a side would overlap for free: it decides nothing.
+    An enclosure that is unbounded on a side would overlap for free: it decides nothing. Nor do two infinities,
+    since nothing tells an infinite value from an overflow.
     """
     del claim
     measured, predicted = broadcast(measured, predicted)
@@ -84,12 +90,13 @@ def _identity(claim: Claim, measured: Interval, predicted: Interval) -> Judgemen
 
 
 def _upper(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:
+    """Everything measured lies below the bound; an infinite bound, an overflow perhaps, decides nothing."""
     del claim
     measured, predicted = broadcast(measured, predicted)
     return componentwise(
         measured,
         predicted,
-        holds=measured.hi <= predicted.lo,
+        holds=(measured.hi <= predicted.lo) & np.isfinite(predicted.lo),
         broken=measured.lo > predicted.hi,
         size=excess(measured.hi, predicted.lo),
         relation="upper bound",
@@ -97,12 +104,13 @@ def _upper(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:
 
 
 def _lower(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:
+    """Everything measured lies above the bound; an infinite bound, an overflow perhaps, decides nothing."""
     del claim
     measured, predicted = broadcast(measured, predicted)
     return componentwise(
         measured,
         predicted,
-        holds=measured.lo >= predicted.hi,
+        holds=(measured.lo >= predicted.hi) & np.isfinite(predicted.hi),
         broken=measured.hi < predicted.lo,
         size=excess(predicted.hi, measured.lo),
         relation="lower bound",
@@ -152,6 +160,8 @@ def _ordering(claim: Claim, measured: Ranking, predicted: tuple[str, ...]) -> Ju
         raise InvalidInput(f"an order names at least two different quantities, got {predicted}.")
     if missing := set(predicted) - set(measured.values):
         raise InvalidInput(f"the ranking lacks {sorted(missing)}.")
+    if extra := set(measured.values) - set(predicted):
+        raise InvalidInput(f"an order says where every measured quantity stands, not {sorted(extra)}.")
     values = [(name, scalar(measured.values[name], f"the ranked {name!r}")) for name in predicted]
     text = " < ".join(f"{name} {show(pair)}" for name, pair in values)
     if any(low[0] >= high[1] for (_, low), (_, high) in combinations(values, 2)):

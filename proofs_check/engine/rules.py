@@ -30,6 +30,8 @@ def broken_rules(claim: Claim) -> Iterable[str]:
     if failing != bool(claim.erratum):
         yield "an erratum text goes with expect=FAIL, and only with it"
     counted = (Plant, Break, Mend) if failing else (Plant, Break)
+    if failing and not any(isinstance(c, Mend) for c in claim.controls):
+        yield "an expected failure has a Mend, the corrected constants with which the statement passes"
     if not any(isinstance(c, counted) for c in claim.controls):
         yield "it has no control that can reach FAIL (a Plant or a Break; a Waive does not count)"
     for control in claim.controls:

@@ -7,7 +7,9 @@ import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import Any
 
 from marginlab.proofs_check.engine.claim import (
@@ -26,12 +28,15 @@ from marginlab.proofs_check.engine.outcomes import ClaimOutcome, InstanceOutcome
 from marginlab.proofs_check.engine.values import summary
 from marginlab.theory.errors import InvalidInput
 
+REFUTED_BY_NOTHING = "nothing was compared, so the statement is not refuted"
+
 
 def evaluate_claim(claim: Claim, run: Run) -> ClaimOutcome:
     """Verdict of a claim on its own instances, and what waiving its failed assumptions would change.
 
     Never raises for what the claim's code does: an exception there gives the verdict ERROR with its
-    traceback, so that nothing computed before is lost.
+    traceback, so that nothing computed before is lost. That holds for exceptions that ask a test runner to
+    skip or a process to end as well: a claim cannot opt out of its own verdict.
     """
     started = time.perf_counter()
     caught: list[str] = []
@@ -43,18 +48,27 @@ def evaluate_claim(claim: Claim, run: Run) -> ClaimOutcome:
             instances = own_instances(claim, run)
             for instance in instances:
                 try:
-                    outcomes.append(judged(claim, instance, claim.constants, frozenset(), run))
-                except Exception as raised:
+                    outcomes.append(own_outcome(claim, instance, run))
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as raised:
                     outcomes.append(_errored(instance, raised))
                     error = error or traceback.format_exc()
             verdict, reason = overall_verdict(claim, outcomes)
             findings = _waiver_findings(claim, instances, outcomes, run)
-    except Exception as raised:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as raised:
         verdict, reason, error = Verdict.ERROR, sentence(raised), traceback.format_exc()
+    if claim.expect is verdict is Verdict.FAIL and not any(refuted(o) for o in outcomes):
+        reason = f"{REFUTED_BY_NOTHING}; {reason}"
+        as_expected = False
+    else:
+        as_expected = verdict is claim.expect
     return ClaimOutcome(
         claim=claim.id,
         verdict=verdict,
-        as_expected=verdict is claim.expect,
+        as_expected=as_expected,
         expected=claim.expect,
         reason=reason,
         instances=tuple(outcomes),
@@ -107,6 +121,19 @@ def checked_instances(owner: str, made: Iterable[Instance]) -> list[Instance]:
     return instances
 
 
+def own_outcome(claim: Claim, instance: Instance, run: Run) -> InstanceOutcome:
+    """The claim's own judgement of one instance, made once: what its controls are held against."""
+    return run.once(
+        ("own", claim.id, id(instance)),
+        lambda: judged(claim, instance, claim.constants, frozenset(), run),
+    )
+
+
+def refuted(outcome: InstanceOutcome) -> bool:
+    """Whether an instance failed by comparison: something was measured, and it was not as predicted."""
+    return outcome.verdict is Verdict.FAIL and outcome.measured is not None
+
+
 def answers_of(claim: Claim, instance: Instance, run: Run) -> dict[str, Answer]:
     """Every assumption's answer; one that raises `CannotForm` is undecided, with the reason as witness."""
 
@@ -134,7 +161,7 @@ def answers_of(claim: Claim, instance: Instance, run: Run) -> dict[str, Answer]:
     return run.once(("answers", claim.id, id(instance)), make)
 
 
-def _errored(instance: Instance, raised: Exception) -> InstanceOutcome:
+def _errored(instance: Instance, raised: BaseException) -> InstanceOutcome:
     """The outcome of an instance on which the claim's own code raised."""
     return InstanceOutcome(
         label=instance.label,
@@ -175,7 +202,8 @@ def judged(
         )
     try:
         measured = run.once(("measured", claim.id, id(instance)), lambda: claim.measure(instance))
-        predicted = claim.predict(instance, constants)
+        # A copy for each call: what a prediction does to its constants reaches nobody else.
+        predicted = claim.predict(instance, MappingProxyType(deepcopy(dict(constants))))
     except CannotForm as reason:
         return replace(
             blank,
@@ -258,7 +286,9 @@ def _answered(claim: Claim, name: str, instances: list[Instance], run: Run) -> s
     """The finding on instances outside the assumptions, where the claim's own code may rightly break down."""
     try:
         return waiver_finding(claim, name, instances, run)[0]
-    except Exception as raised:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as raised:
         return f"{name} waived: the claim cannot be judged ({sentence(raised)})"
 
 
@@ -286,5 +316,5 @@ def waiver_finding(
     return text, verdict, outcomes
 
 
-def sentence(raised: Exception) -> str:
+def sentence(raised: BaseException) -> str:
     return f"{type(raised).__name__}: {raised}"

@@ -14,6 +14,13 @@ from marginlab.theory.errors import InvalidInput
 Float = NDArray[np.float64]
 
 
+def frozen(values: ArrayLike) -> Float:
+    """A read-only copy: a value stays what it was, whatever happens later to the array it was made from."""
+    copy = np.array(values, dtype=np.float64)
+    copy.flags.writeable = False
+    return copy
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Interval:
     """Closed interval (or an array of them) with the rule that made it this wide.
@@ -35,8 +42,7 @@ class Interval:
     rule: str = "exact"
 
     def __post_init__(self) -> None:
-        lo = np.asarray(self.lo, dtype=np.float64)
-        hi = np.asarray(self.hi, dtype=np.float64)
+        lo, hi = frozen(self.lo), frozen(self.hi)
         if lo.shape != hi.shape:
             raise InvalidInput(f"an interval's ends must have one shape, got {lo.shape} and {hi.shape}.")
         if np.isnan(lo).any() or np.isnan(hi).any():
@@ -72,8 +78,8 @@ class Interval:
 
     @property
     def bounded(self) -> NDArray[np.bool_]:
-        """Where the interval says something on both sides: finite ends, or one exact infinite value."""
-        return (np.isfinite(self.lo) & np.isfinite(self.hi)) | (self.lo == self.hi)
+        """Where the interval says something on both sides: an infinite value may be an overflow."""
+        return np.isfinite(self.lo) & np.isfinite(self.hi)
 
     @property
     def mid(self) -> Float:
@@ -109,7 +115,7 @@ class Curve:
     log_log: bool = False
 
     def __post_init__(self) -> None:
-        x = np.asarray(self.x, dtype=np.float64)
+        x = frozen(self.x)
         if x.ndim != 1 or len(x) < 2 or x.shape != self.y.shape:
             raise InvalidInput(
                 f"a curve needs x and y of one shape (R >= 2,), got {x.shape}, {self.y.shape}."
@@ -147,8 +153,7 @@ class Approach:
     separators: Mapping[str, Interval] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        time = np.asarray(self.time, dtype=np.float64)
-        norm = np.asarray(self.norm, dtype=np.float64)
+        time, norm = frozen(self.time), frozen(self.norm)
         enclosures = {"one_minus_cos": self.one_minus_cos, **self.separators}
         shapes = {"time": time.shape, "norm": norm.shape} | {k: v.shape for k, v in enclosures.items()}
         if time.ndim != 1 or not len(time) or len(set(shapes.values())) != 1:
@@ -162,6 +167,7 @@ class Approach:
                 raise InvalidInput(f"1 - cos lies in [0, 2], {name!r} encloses it outside.")
         object.__setattr__(self, "time", time)
         object.__setattr__(self, "norm", norm)
+        object.__setattr__(self, "separators", dict(self.separators))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -187,7 +193,7 @@ class Sample:
     law: str = "mean"
 
     def __post_init__(self) -> None:
-        values = np.asarray(self.values, dtype=np.float64)
+        values = frozen(self.values)
         if values.ndim != 1 or not np.isfinite(values).all():
             raise InvalidInput(f"a sample's values must be a finite vector, got shape {values.shape}.")
         if self.law not in ("mean", "proportion"):
@@ -232,6 +238,9 @@ class Ranking:
     """Named quantities to be ordered, each with its interval; predicted as names from lowest to highest."""
 
     values: Mapping[str, Interval]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", dict(self.values))
 
 
 Measured = Interval | Curve | Approach | Sample | Ranking

@@ -22,6 +22,7 @@ from marginlab.proofs_check.tolerances import (
     rounded,
     truncated,
 )
+from marginlab.theory.errors import InvalidInput
 
 relaxed = settings(deadline=None, max_examples=60)
 seeds = st.integers(0, 2**32 - 1)
@@ -145,11 +146,16 @@ def test_mean_interval_covers() -> None:
     assert stats.binomtest(missed, repeats, level).pvalue > FALSE_ALARM
 
 
-def test_mean_of_equal_values_allows_for_rounding() -> None:
-    values = np.full(1000, 0.1)
+def test_mean_of_equal_values_has_no_interval() -> None:
+    with pytest.raises(InvalidInput, match=r"1000 replications all gave 0\.1: without any spread"):
+        mean_interval(np.full(1000, 0.1), 1e-3)
+
+
+def test_mean_of_nearly_equal_values_allows_for_rounding() -> None:
+    values = np.append(np.full(999, 0.1), np.nextafter(0.1, 1.0))
     interval = mean_interval(values, 1e-3)
     assert interval.lo <= 0.1 <= interval.hi
-    assert float(interval.hi - interval.lo) < 1e-12
+    assert 0 < float(interval.hi - interval.lo) < 1e-12
 
 
 @pytest.mark.parametrize("n", [0, 1])

@@ -97,7 +97,12 @@ class TestPlant:
             return Interval.exact(constants["bound"])
 
         _outcome(claim(predicted=predicted, constants={"bound": 1.0, "other": 7}))
-        assert seen == [{"bound": -1.0, "other": 7}]
+        own = {"bound": 1.0, "other": 7}
+        assert seen == [
+            own,
+            {"bound": -1.0, "other": 7},
+            own,
+        ]  # held against the claim's own, before and after
 
     def test_uses_the_claims_own_measurements(self, claim: Any) -> None:
         calls = []
@@ -126,7 +131,11 @@ class TestMend:
         assert (outcome.verdict, outcome.as_expected) == (Verdict.FAIL, True)
 
     def test_published_statement_that_passes_is_unexpected(self, claim: Any) -> None:
-        published = claim(expect=Verdict.FAIL, erratum="it is said to fail")
+        published = claim(
+            expect=Verdict.FAIL,
+            erratum="it is said to fail",
+            controls=(Mend(name="corrected", constants={"bound": 2.0}),),
+        )
         outcome = evaluate_claim(published, Run(RunConfig()))
         assert (outcome.verdict, outcome.as_expected) == (Verdict.PASS, False)
 
@@ -217,21 +226,24 @@ class TestBreak:
         assert (outcome.verdict, outcome.as_expected) == (Verdict.ERROR, False)
         assert "A2 holds and A1 fails" in outcome.reason
 
+    @pytest.mark.parametrize("planted", [(), (Plant(name="planted", constants={"bound": -1.0}),)])
     @pytest.mark.parametrize("where", ["measure", "predict"])
     def test_object_that_cannot_be_formed_counts_as_fail(
-        self, where: str, claim: Any, assumption: Any
+        self, where: str, planted: tuple[Plant, ...], claim: Any, assumption: Any
     ) -> None:
         given = self._claim(claim, (assumption("A1", [HOLDS, FAILS, FAILS]),), 2)
         changed = claim(
             measured=self.measured,
             instances=_only(0),
             assumes=given.assumes,
-            controls=given.controls,
+            controls=(*given.controls, *planted),
             **{where: _raise(CannotForm("the data are not separable"))},
         )
         outcome = _outcome(changed)
-        assert (outcome.waived_verdict, outcome.as_expected) == (Verdict.FAIL, True)
+        # As the only control it would show nothing of the judgement.
+        assert (outcome.waived_verdict, outcome.as_expected) == (Verdict.FAIL, bool(planted))
         assert "cannot be formed: the data are not separable" in outcome.reason
+        assert ("has no Plant, and here nothing could be compared" in outcome.reason) is not bool(planted)
 
     @pytest.mark.parametrize(
         "error", [ValueError("bad"), np.linalg.LinAlgError("singular"), AssertionError()]

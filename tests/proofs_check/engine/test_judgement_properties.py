@@ -171,9 +171,12 @@ def test_unbounded_measurement_never_passes_where_a_finite_one_could_fail(
 @pytest.mark.parametrize(
     ("kind", "measured", "predicted", "wanted"),
     [
-        (Kind.IDENTITY, np.inf, np.inf, Verdict.PASS),
+        (Kind.IDENTITY, np.inf, np.inf, Verdict.INCONCLUSIVE),
         (Kind.IDENTITY, np.inf, -np.inf, Verdict.FAIL),
-        (Kind.UPPER, np.inf, np.inf, Verdict.PASS),
+        (Kind.UPPER, np.inf, np.inf, Verdict.INCONCLUSIVE),
+        (Kind.UPPER, 3.0, np.inf, Verdict.INCONCLUSIVE),
+        (Kind.LOWER, 3.0, -np.inf, Verdict.INCONCLUSIVE),
+        (Kind.TIGHT, np.inf, np.inf, Verdict.INCONCLUSIVE),
         (Kind.UPPER, np.inf, 3.0, Verdict.FAIL),
         (Kind.LOWER, -np.inf, 3.0, Verdict.FAIL),
         (Kind.LOWER, np.inf, 3.0, Verdict.PASS),

@@ -11,7 +11,7 @@ import pytest
 from marginlab.proofs_check import Approach, Curve, Emergence, Interval, Kind, Ranking, Status, Verdict
 from marginlab.proofs_check.engine.runner import evaluate_claim
 
-X = np.linspace(1.0, 101.0, 21)
+X = np.geomspace(1.0, 100.0, 41)
 
 
 def _curve(values: Any, width: float = 0.0, x: Any = X, log_log: bool = False) -> Curve:

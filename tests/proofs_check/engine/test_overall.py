@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginlab.proofs_check import CannotForm, Instance, Interval, Run, Status, Verdict
+from marginlab.proofs_check import CannotForm, Instance, Interval, Mend, Run, Status, Verdict
 from marginlab.proofs_check.engine.context import RunConfig
 from marginlab.proofs_check.engine.controls import evaluate_control
 from marginlab.proofs_check.engine.runner import evaluate_claim
@@ -90,8 +90,9 @@ def test_other_exceptions_are_errors_even_if_a_failure_is_expected(claim: Any) -
     def measured() -> Interval:
         raise RuntimeError("bug")
 
+    mend = Mend(name="corrected", constants={"bound": 2.0})
     outcome = evaluate_claim(
-        claim(measured=[measured], expect=Verdict.FAIL, erratum="wrong"), Run(RunConfig())
+        claim(measured=[measured], expect=Verdict.FAIL, erratum="wrong", controls=(mend,)), Run(RunConfig())
     )
     assert outcome.verdict is Verdict.ERROR
     assert not outcome.as_expected
