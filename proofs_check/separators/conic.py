@@ -8,14 +8,9 @@ import cvxpy as cp
 import numpy as np
 from scipy.optimize import nnls
 
+from marginlab.proofs_check.separators.decision import decided
 from marginlab.proofs_check.separators.dense_qp import nonnegative_weights
-from marginlab.proofs_check.separators.evaluation import (
-    hull_distance,
-    max_margin_of,
-    no_separator_below,
-    not_separable,
-)
-from marginlab.proofs_check.separators.polish import undecided
+from marginlab.proofs_check.separators.evaluation import max_margin_of
 from marginlab.proofs_check.separators.scaled import ScaledProblem
 from marginlab.proofs_check.separators.solution import MaxMargin, OracleFailed
 from marginlab.theory.validation import Float
@@ -50,9 +45,7 @@ def quadratic_program(problem: ScaledProblem) -> MaxMargin:
             return solution
     # Not a separator: only a vanishing combination of the rows may say that there is none.
     y = nonnegative_weights(X, problem.beta)
-    if hull_distance(problem, y) <= no_separator_below():
-        raise not_separable(problem, y)
-    raise undecided(problem, y, "cvxpy")
+    return decided(problem, y, oracle="cvxpy")
 
 
 def clarabel_options(tolerance: float) -> dict[str, object]:

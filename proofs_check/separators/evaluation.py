@@ -52,10 +52,11 @@ def default_tolerance(hull_distance: float, *, target: float = TARGET_GAP) -> fl
 
 
 def no_separator_below() -> float:
-    """Hull distance under which float64 weights show that the rows are not separable: 4 u.
+    """Hull distance that float64 weights of rows that are not separable are sure to reach: 4 u.
 
     Rounding the weights of an exact combination sum p_i x_i = 0, ||x_i|| <= 1, to float64 leaves up to
-    u sum p_i = u, normalising them as much again; the sum itself is formed in double-double.
+    u sum p_i = u, normalising them as much again; the sum itself is formed in double-double. Rows that are
+    separable, by less than that, reach it too: `decision.decided` tells them apart.
     """
     return 4 * UNIT_ROUNDOFF
 
@@ -83,7 +84,7 @@ def _norm(a: dd.DoubleDouble, norm: str) -> float:
 DUAL_NORM = {"frobenius": "frobenius", "nuclear": "spectral"}
 
 
-def _bits(powers: Any) -> Any:
+def exponents(powers: Any) -> Any:
     """Exponents of powers of two."""
     return np.frexp(powers)[1] - 1
 
@@ -143,8 +144,8 @@ def max_margin_of(
     lower, upper = lower * (1 - rounding), upper * (1 + rounding)
     gap = (upper - lower) / upper
     # W = scale w = sum dual_i z_i and z_i = x_i / (beta_i scale), hence dual_i = scale^2 beta_i y_i.
-    scale_bits = int(_bits(problem.scale))
-    dual = np.ldexp(y, 2 * scale_bits + _bits(problem.beta))
+    scale_bits = int(exponents(problem.scale))
+    dual = np.ldexp(y, 2 * scale_bits + exponents(problem.beta))
     return MaxMargin(
         W=np.ldexp(w, scale_bits),
         dual=dual,
@@ -191,7 +192,7 @@ def _residuals(
 
 
 def not_separable(problem: ScaledProblem, y: Float) -> NotSeparable:
-    """The exception for weights y >= 0 of the scaled rows whose combination vanishes to rounding."""
+    """The exception for weights y >= 0 of the scaled rows that are proved to combine to zero, before rounding."""
     share = y * problem.beta
     weights = share / share.sum()
     rows = np.flatnonzero(weights)
@@ -200,8 +201,8 @@ def not_separable(problem: ScaledProblem, y: Float) -> NotSeparable:
     residual = dd.norm((high, low)) / largest
     distance = hull_distance(problem, y)
     return NotSeparable(
-        f"the constraints are not separable: {len(rows)} rows, scaled to unit norm, have a convex "
-        f"combination of norm {distance:.1e}, so no W has a relative margin above that.",
+        f"the constraints are not separable: a convex combination of {len(rows)} of them is exactly zero (with "
+        f"its weights rounded to float64, and the rows scaled to unit norm, {distance:.1e}).",
         NonSeparability(weights=weights, residual=residual),
     )
 
@@ -224,7 +225,7 @@ def accepted(
         )
     hint = ""
     if tolerance is None:
-        y = np.ldexp(solution.dual, -2 * int(_bits(problem.scale)) - _bits(problem.beta))
+        y = np.ldexp(solution.dual, -2 * int(exponents(problem.scale)) - exponents(problem.beta))
         distance = hull_distance(problem, y)
         tolerance = default_tolerance(distance, target=target)
         if solution.gap > tolerance == LARGEST_GAP:

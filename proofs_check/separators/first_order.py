@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginlab.proofs_check.separators.decision import decided
 from marginlab.proofs_check.separators.evaluation import (
     UNIT_ROUNDOFF,
     hull_distance,
     max_margin_of,
     no_separator_below,
-    not_separable,
 )
-from marginlab.proofs_check.separators.polish import undecided
 from marginlab.proofs_check.separators.scaled import ScaledProblem
 from marginlab.proofs_check.separators.solution import MaxMargin, OracleFailed
 from marginlab.theory.validation import Float, Int
@@ -53,9 +52,9 @@ def projected_gradient(problem: ScaledProblem, target: float, *, steps: int = 20
     Raises
     ------
     NotSeparable
-        The combination vanished to rounding.
+        A convex combination of some rows is exactly zero.
     OracleFailed
-        The gap was not reached.
+        The gap was not reached, or separability could not be decided.
     """
     size = min(len(problem), problem.dimension + 1)
     mean = problem.combine(np.ones(len(problem)), np.arange(len(problem)))
@@ -74,7 +73,7 @@ def projected_gradient(problem: ScaledProblem, target: float, *, steps: int = 20
         if not y.any():
             break
         if hull_distance(problem, y) <= no_separator_below():
-            raise not_separable(problem, y)
+            return decided(problem, y, oracle=ORACLE, iterations=used)
         w = part.combine(inner, np.arange(len(rows)))
         candidate = max_margin_of(problem, w, y, oracle=ORACLE, iterations=used)
         halved = candidate is not None and (best is None or candidate.gap < best.gap / 2)
@@ -95,7 +94,7 @@ def projected_gradient(problem: ScaledProblem, target: float, *, steps: int = 20
         if not outside.any():
             accuracy /= 4
     if best is None:
-        raise undecided(problem, y, ORACLE)
+        return decided(problem, y, oracle=ORACLE, iterations=used)
     raise OracleFailed(
         f"oracle {ORACLE} reached a gap of {best.gap:.2e}, recomputed from the data, not {target:.2e}."
     )

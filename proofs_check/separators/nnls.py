@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginlab.proofs_check.separators.decision import decided
 from marginlab.proofs_check.separators.dense_qp import coordinates, nonnegative_weights
-from marginlab.proofs_check.separators.evaluation import hull_distance, no_separator_below, not_separable
+from marginlab.proofs_check.separators.evaluation import hull_distance, no_separator_below
 from marginlab.proofs_check.separators.polish import finished
 from marginlab.proofs_check.separators.scaled import ScaledProblem
 from marginlab.proofs_check.separators.solution import MaxMargin, OracleFailed
@@ -23,5 +24,5 @@ def nonnegative_least_squares(problem: ScaledProblem) -> MaxMargin:
     if not y.any():
         raise OracleFailed("oracle nnls returned no weights.")
     if hull_distance(problem, y) <= no_separator_below():
-        raise not_separable(problem, y)
+        return decided(problem, y, oracle="nnls")
     return finished(problem, np.flatnonzero(y), y, oracle="nnls", iterations=0)

@@ -13,17 +13,11 @@ import cvxpy as cp
 import numpy as np
 
 from marginlab.proofs_check.separators.conic import clarabel_options, iterations, solved
+from marginlab.proofs_check.separators.decision import decided
 from marginlab.proofs_check.separators.dense_qp import nonnegative_weights
-from marginlab.proofs_check.separators.evaluation import (
-    hull_distance,
-    max_margin_of,
-    no_separator_below,
-    not_separable,
-)
-from marginlab.proofs_check.separators.polish import undecided
+from marginlab.proofs_check.separators.evaluation import max_margin_of
 from marginlab.proofs_check.separators.scaled import ScaledProblem
 from marginlab.proofs_check.separators.solution import MaxMargin
-from marginlab.theory.validation import Float
 
 # What each solver is asked for. Clarabel factors a semidefinite cone of side d_k + d_q to about 1e-10; SCS
 # converges linearly at best, and 1e-8 takes it some thousands of cheap steps.
@@ -85,12 +79,5 @@ def _separator(problem: ScaledProblem, oracle: str, options: dict[str, object]) 
         )
         if solution is not None:
             return solution
-    return _without_separator(problem, X, oracle)
-
-
-def _without_separator(problem: ScaledProblem, X: Float, oracle: str) -> MaxMargin:
-    """Separability does not depend on the norm: a vanishing combination decides it, or nothing does."""
-    y = nonnegative_weights(X, problem.beta)
-    if hull_distance(problem, y) <= no_separator_below():
-        raise not_separable(problem, y)
-    raise undecided(problem, y, oracle)
+    # Separability does not depend on the norm.
+    return decided(problem, nonnegative_weights(X, problem.beta), oracle=oracle, norm="nuclear")

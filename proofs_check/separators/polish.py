@@ -6,16 +6,15 @@ import numpy as np
 
 from marginlab.proofs_check.separators import double_double as dd
 from marginlab.proofs_check.separators.active_set import Support, support_system
+from marginlab.proofs_check.separators.decision import decided
 from marginlab.proofs_check.separators.dense_qp import least_distance
 from marginlab.proofs_check.separators.evaluation import (
     UNIT_ROUNDOFF,
-    hull_distance,
     max_margin_of,
     no_separator_below,
-    not_separable,
 )
 from marginlab.proofs_check.separators.scaled import ScaledProblem
-from marginlab.proofs_check.separators.solution import MaxMargin, OracleFailed
+from marginlab.proofs_check.separators.solution import MaxMargin
 from marginlab.theory.validation import Float, Int
 
 # A gap that moving the rounded W inside its constraints would not improve visibly.
@@ -38,7 +37,7 @@ def finished(
     Raises
     ------
     NotSeparable
-        The weights show that there is no separator.
+        A convex combination of some rows is exactly zero.
     OracleFailed
         Separability could not be decided.
     """
@@ -49,7 +48,8 @@ def finished(
         positive = np.maximum(system.weights, 0.0)
         negative = system.weights < 0
         if not negative.any() and dd.norm(system.g) <= no_separator_below() * float(positive.sum()):
-            raise not_separable(problem, _spread(problem, system.rows, positive))
+            y = _spread(problem, system.rows, positive)
+            return decided(problem, y, oracle=oracle, iterations=iterations)
         added = _violated_by(problem, system)
         if not negative.any() and len(added) == 0:
             candidate = _evaluated(problem, system, positive, oracle, iterations)
@@ -72,21 +72,11 @@ def finished(
     return best or _as_given(problem, weights, oracle, iterations)
 
 
-def undecided(problem: ScaledProblem, weights: Float, oracle: str) -> OracleFailed:
-    """Neither a positive margin nor a vanishing combination: the sentence that says so."""
-    return OracleFailed(
-        f"oracle {oracle} could not decide separability: no W with positive margins was found, and the "
-        f"best convex combination of the rows, scaled to unit norm, has norm "
-        f"{hull_distance(problem, weights):.2e}, above the {no_separator_below():.1e} that would show that "
-        f"there is none."
-    )
-
-
 def _as_given(problem: ScaledProblem, weights: Float, oracle: str, iterations: int) -> MaxMargin:
     w = problem.combine(weights, np.arange(len(problem)))
     candidate = max_margin_of(problem, w, weights, oracle=oracle, iterations=iterations)
     if candidate is None:
-        raise undecided(problem, weights, oracle)
+        return decided(problem, weights, oracle=oracle, iterations=iterations)
     return candidate
 
 

@@ -67,6 +67,10 @@ class ScaledProblem(Protocol):
         """The problem of some rows, in the same scaling."""
         ...
 
+    def select_given(self, rows: Int) -> Float | RankOneConstraints:
+        """Those constraints as they were given, before scaling."""
+        ...
+
     def margins_dd(self, w: DoubleDouble, rows: Int) -> DoubleDouble:
         """<w, x_i> for i in `rows`, in double-double."""
         ...
@@ -140,6 +144,9 @@ class DenseProblem:
         part.norms, part.beta = self.norms[rows], self.beta[rows]
         return part
 
+    def select_given(self, rows: Int) -> Float:
+        return self._Z[rows]
+
     def margins_dd(self, w: DoubleDouble, rows: Int) -> DoubleDouble:
         return dd.matrix_vector(self.dense(rows), w)
 
@@ -162,6 +169,7 @@ class RankOneProblem:
             np.ldexp(np.where(used[:, None], queries, 0.0), -query_exponents[:, None]),
             sample,
         )
+        self._given = constraints
         exponents = key_exponents + query_exponents[sample]
         if np.abs(exponents).max() > _LARGEST_EXPONENT:
             where = int(np.argmax(np.abs(exponents)))
@@ -193,9 +201,12 @@ class RankOneProblem:
 
     def subset(self, rows: Int) -> RankOneProblem:
         part = copy(self)
-        part._rows = self._rows.select(rows)
+        part._rows, part._given = self._rows.select(rows), self._given.select(rows)
         part.norms, part.beta = self.norms[rows], self.beta[rows]
         return part
+
+    def select_given(self, rows: Int) -> RankOneConstraints:
+        return self._given.select(rows)
 
     def margins_dd(self, w: DoubleDouble, rows: Int) -> DoubleDouble:
         keys, sample = self._rows.key_diffs[rows], self._rows.sample[rows]

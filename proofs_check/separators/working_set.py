@@ -17,8 +17,9 @@ import math
 import numpy as np
 
 from marginlab.proofs_check.separators.active_set import block_pivoting
+from marginlab.proofs_check.separators.decision import decided
 from marginlab.proofs_check.separators.dense_qp import least_distance
-from marginlab.proofs_check.separators.evaluation import UNIT_ROUNDOFF, no_separator_below, not_separable
+from marginlab.proofs_check.separators.evaluation import UNIT_ROUNDOFF, no_separator_below
 from marginlab.proofs_check.separators.polish import finished
 from marginlab.proofs_check.separators.scaled import ScaledProblem
 from marginlab.proofs_check.separators.solution import MaxMargin, OracleFailed
@@ -44,13 +45,13 @@ def working_set(problem: ScaledProblem, *, rounds: int = 500) -> MaxMargin:
     Raises
     ------
     NotSeparable
-        The rows of the set already have a vanishing convex combination.
+        A convex combination of some rows is exactly zero.
     OracleFailed
-        Not ended within `rounds`.
+        Not ended within `rounds`, or separability could not be decided.
     """
     support, weights, used = _solution_support(problem, _first_rows(problem, rounds), rounds)
     if _distance(problem, support, weights) <= no_separator_below():
-        raise not_separable(problem, _spread(problem, support, weights))
+        return decided(problem, _spread(problem, support, weights), oracle=ORACLE, iterations=used)
     return finished(problem, support, _spread(problem, support, weights), oracle=ORACLE, iterations=used)
 
 

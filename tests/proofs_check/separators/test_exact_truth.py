@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from marginlab.proofs_check.separators import (
     MaxMargin,
     NotSeparable,
-    OracleFailed,
     RankOneConstraints,
     max_margin,
 )
@@ -95,17 +94,10 @@ def refuted(error: NotSeparable, Z: np.ndarray) -> None:
 
 
 def refused(constraints: Any, Z: np.ndarray, oracle: str) -> None:
-    """The oracle refuses data that are not separable, with a certificate.
-
-    An iterative one may stop a rounding away from a vanishing combination, and must then say undecided.
-    """
-    undecided = (OracleFailed,) if oracle == "first-order" else ()
-    with pytest.raises((NotSeparable, *undecided)) as caught:
+    """The oracle refuses data that are not separable, with a certificate."""
+    with pytest.raises(NotSeparable) as caught:
         max_margin(constraints, oracle=oracle)
-    if isinstance(caught.value, NotSeparable):
-        refuted(caught.value, Z)
-    else:
-        assert "could not decide" in str(caught.value)
+    refuted(caught.value, Z)
 
 
 @pytest.mark.parametrize("oracle", ORACLES)
