@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from marginlab.theory.constraints import RankOneConstraints
 from marginlab.theory.errors import InvalidInput
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from marginlab.theory.match_copy import MatchCopyData
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Problem:
     r"""Attention over K keys a sample: scores ``keys[i, t] @ W @ queries[i]``, output sum_t a_t values[i, t].
 
@@ -46,20 +47,27 @@ class Problem:
     queries: Float
     values: Float
     match: Int
-    targets: Float = field(default=None)  # type: ignore[assignment]
+    targets: Float
 
-    def __post_init__(self) -> None:
-        keys = shaped_array(self.keys, "keys", (None, None, None))
+    def __init__(
+        self,
+        keys: ArrayLike,
+        queries: ArrayLike,
+        values: ArrayLike,
+        match: ArrayLike,
+        targets: ArrayLike | None = None,
+    ) -> None:
+        keys = shaped_array(keys, "keys", (None, None, None))
         n, K, d = keys.shape
         if K < 2:
             raise InvalidInput(f"attention needs at least 2 keys a sample to select one, got K = {K}.")
-        queries = shaped_array(self.queries, "queries", (n, d))
-        values = shaped_array(self.values, "values", (n, K, None))
-        match = index_array(self.match, "match", length=n, below=K)
-        if self.targets is None:
+        queries = shaped_array(queries, "queries", (n, d))
+        values = shaped_array(values, "values", (n, K, None))
+        match = index_array(match, "match", length=n, below=K)
+        if targets is None:
             targets = values[np.arange(n), match]
         else:
-            targets = shaped_array(self.targets, "targets", (n, values.shape[2]))
+            targets = shaped_array(targets, "targets", (n, values.shape[2]))
         parts = {"keys": keys, "queries": queries, "values": values, "match": match, "targets": targets}
         for name, array in parts.items():
             object.__setattr__(self, name, frozen(array))
@@ -79,7 +87,7 @@ class Problem:
         following = data.tokens[:, 1:]
         values = following if data.task.copy == "identity" else following @ data.W_V.T
         targets = data.target if data.task.noise > 0 else None
-        return cls(data.tokens[:, :-1], data.query, values, data.match, targets)  # type: ignore[arg-type]
+        return cls(data.tokens[:, :-1], data.query, values, data.match, targets)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:

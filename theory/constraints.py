@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from marginlab.theory.errors import InvalidInput
-from marginlab.theory.validation import Float, Int, float_array, index_array
+from marginlab.theory.validation import Float, Int, float_array, frozen, index_array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class RankOneConstraints:
     """Constraint i is ``key_diffs[i] @ W @ queries[sample[i]] >= 1``.
 
@@ -20,32 +21,37 @@ class RankOneConstraints:
 
     Parameters
     ----------
-    key_diffs : (N, d_k) array of finite floats
-    queries : (n, d_q) array of finite floats
-    sample : (N,) array of integers in 0..n-1
+    key_diffs : (N, d_k) array-like of finite numbers
+    queries : (n, d_q) array-like of finite numbers
+    sample : (N,) array-like of integers in 0..n-1
 
     Raises
     ------
     InvalidInput
-        Wrong shapes or dtypes, NaN or infinities, no constraint at all, an index out of range.
+        Wrong shapes or dtypes, NaN or infinities, numbers that float64 does not hold, no constraint at all, an
+        index out of range.
+
+    Notes
+    -----
+    Arrays are kept as read-only copies: what is proved of a problem stays true of it.
     """
 
     key_diffs: Float
     queries: Float
     sample: Int
 
-    def __post_init__(self) -> None:
-        key_diffs = float_array(self.key_diffs, "key_diffs", ndim=2)
-        queries = float_array(self.queries, "queries", ndim=2)
-        if key_diffs.size == 0 or queries.size == 0:
+    def __init__(self, key_diffs: ArrayLike, queries: ArrayLike, sample: ArrayLike) -> None:
+        keys = float_array(key_diffs, "key_diffs", ndim=2)
+        used = float_array(queries, "queries", ndim=2)
+        if keys.size == 0 or used.size == 0:
             raise InvalidInput(
                 f"a separator problem needs at least one constraint and one dimension, got key_diffs of shape "
-                f"{key_diffs.shape} and queries of shape {queries.shape}."
+                f"{keys.shape} and queries of shape {used.shape}."
             )
-        sample = index_array(self.sample, "sample", length=len(key_diffs), below=len(queries))
-        object.__setattr__(self, "key_diffs", key_diffs)
-        object.__setattr__(self, "queries", queries)
-        object.__setattr__(self, "sample", sample)
+        object.__setattr__(self, "key_diffs", frozen(keys))
+        object.__setattr__(self, "queries", frozen(used))
+        index = index_array(sample, "sample", length=len(keys), below=len(used))
+        object.__setattr__(self, "sample", frozen(index))
 
     def __len__(self) -> int:
         return len(self.key_diffs)
@@ -92,4 +98,7 @@ class RankOneConstraints:
 
     def select(self, index: Int) -> RankOneConstraints:
         """The constraints in `index`, in that order."""
-        return RankOneConstraints(self.key_diffs[index], self.queries, self.sample[index])
+        parts = self.key_diffs[index], self.sample[index]
+        for part in parts:  # fresh arrays, which need no further copy
+            part.flags.writeable = False
+        return RankOneConstraints(parts[0], self.queries, parts[1])

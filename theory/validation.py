@@ -29,7 +29,8 @@ def float_array(value: Any, name: str, *, ndim: int | None = None, finite: bool 
     Raises
     ------
     InvalidInput
-        Wrong dtype, wrong number of dimensions, NaN or infinities (the first bad index is named).
+        Wrong dtype, wrong number of dimensions, NaN or infinities (the first bad index is named), or a number
+        that float64 does not hold: integers beyond 2^53, extended precision.
     """
     try:
         array = np.asarray(value)
@@ -39,11 +40,32 @@ def float_array(value: Any, name: str, *, ndim: int | None = None, finite: bool 
         raise InvalidInput(f"{name} must hold real numbers, got dtype {array.dtype}.")
     if ndim is not None and array.ndim != ndim:
         raise InvalidInput(f"{name} must have {ndim} dimension(s), got shape {array.shape}.")
-    result = np.ascontiguousarray(array, dtype=np.float64)
+    with np.errstate(over="ignore"):  # said below
+        result = np.ascontiguousarray(array, dtype=np.float64)
+    changed = _changed(array, result)
+    if changed is not None:
+        raise InvalidInput(
+            f"{name} must be exact in float64, got {array[changed]} at index {changed}, which rounds to "
+            f"{result[changed]!s}: round or scale it yourself."
+        )
     if finite and not np.isfinite(result).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(result))[0])
         raise InvalidInput(f"{name} must be finite, got {result[where]} at index {where}.")
     return result
+
+
+def _changed(array: NDArray[Any], result: Float) -> tuple[int, ...] | None:
+    """Index of the first number that the conversion to float64 has rounded, None if there is none."""
+    if array.dtype.itemsize < 8 or array.dtype == np.float64:
+        return None
+    if array.dtype.kind == "f":
+        wrong = (result.astype(array.dtype) != array) & ~np.isnan(array)
+    else:  # up to 2^53 every integer is a float64; beyond, Python's integers compare exactly
+        wrong = np.abs(result) >= 2.0**53
+        wrong[wrong] = [
+            int(x) != int(y) for x, y in zip(array[wrong].tolist(), result[wrong].tolist(), strict=True)
+        ]
+    return tuple(int(i) for i in np.argwhere(wrong)[0]) if wrong.any() else None
 
 
 def index_array(value: Any, name: str, *, length: int, below: int) -> Int:

@@ -71,3 +71,29 @@ def test_combine_leaves_unused_samples_at_zero() -> None:
 def test_bad_input_is_named(keys: Any, queries: Any, sample: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         rank_one(keys, queries, sample)
+
+
+def test_neither_the_caller_nor_anyone_else_can_change_them() -> None:
+    keys, queries, sample = np.eye(2), np.ones((1, 2)), np.zeros(2, dtype=np.intp)
+    constraints = RankOneConstraints(keys, queries, sample)
+    keys[0], queries[0], sample[0] = 7.0, 8.0, 5
+    assert np.array_equal(constraints.key_diffs, np.eye(2))
+    assert np.array_equal(constraints.queries, np.ones((1, 2)))
+    assert np.array_equal(constraints.sample, [0, 0])
+    for part in (constraints, constraints.select(np.array([1])), constraints.select(np.array([True, False]))):
+        for array in (part.key_diffs, part.queries, part.sample):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0
+    base = np.eye(2)
+    view = base[::-1]
+    view.flags.writeable = False  # of an array that may still be written
+    reversed_keys = RankOneConstraints(view, queries, [0, 0])
+    base[0] = 9.0
+    assert np.array_equal(reversed_keys.key_diffs, np.eye(2)[::-1])
+
+
+def test_integers_that_float64_does_not_hold_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="key_diffs must be exact in float64, got 9007199254740993"):
+        RankOneConstraints([[2**53 + 1]], [[1]], [0])
+    with pytest.raises(InvalidInput, match="queries must be exact in float64"):
+        RankOneConstraints([[1]], [[2**53 + 1]], [0])

@@ -118,3 +118,30 @@ def test_frozen_arrays_cannot_be_changed_through_their_base():
     assert np.array_equal(kept, np.zeros(3))
     with pytest.raises(ValueError, match="read-only"):
         kept[0] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.array([2**53 + 1, 0]), r"exact in float64, got 9007199254740993 at index \(0,\)"),
+        (np.array([0, -(2**60) - 1]), r"exact in float64, got -1152921504606846977 at index \(1,\)"),
+        (np.array([2**64 - 1], dtype=np.uint64), "exact in float64, got 18446744073709551615"),
+        (np.array([np.longdouble(1) + np.longdouble(2) ** -60]), "exact in float64"),
+        (np.array([np.longdouble(2) ** 2000]), "exact in float64, got .* rounds to inf"),
+    ],
+)
+def test_float_array_rounds_nothing_in_silence(value, message):
+    with pytest.raises(InvalidInput, match=message):
+        validation.float_array(value, "x", ndim=1)
+    with pytest.raises(InvalidInput, match=message):
+        validation.shaped_array(value, "x", (None,))
+
+
+def test_float_array_takes_whatever_float64_holds():
+    whole = np.array([2**53, -(2**53), 2**62, 3 * 2**60])
+    assert [int(v) for v in validation.float_array(whole, "x")] == whole.tolist()
+    wide = np.array([1, 2**63], dtype=np.uint64)
+    assert [int(v) for v in validation.float_array(wide, "x")] == wide.tolist()
+    extended = np.array([0.1, -2.5], dtype=np.longdouble)
+    assert np.array_equal(validation.float_array(extended, "x"), [0.1, -2.5])
+    assert np.isnan(validation.float_array(np.array([np.nan], dtype=np.longdouble), "x", finite=False)).all()
