@@ -6,6 +6,7 @@ Only the standard library is imported, so that collecting claims costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -241,12 +242,17 @@ class Claim:
     def __post_init__(self) -> None:
         from marginlab.proofs_check.engine.rules import broken_rules  # rules need the classes above
 
+        for name in ("assumes", "controls", "depends_on"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
         for name, vocabulary in _WORDS.items():
             value = word(vocabulary, getattr(self, name), f"claim {self.id!r}: its {name}")
             object.__setattr__(self, name, value)
         claim: Any = self  # a checker that meets this file by its link and by its path sees two classes
         for problem in broken_rules(claim):
             raise InvalidInput(f"claim {self.id!r}: {problem}.")
+        # A copy of its own: nobody who keeps the mapping can change the claim through it.
+        object.__setattr__(self, "constants", deepcopy(dict(self.constants)))
         if not self.group:
             object.__setattr__(self, "group", self.family)
 

@@ -16,7 +16,7 @@ def jsonable(value: Any) -> Any:
     JSON has no infinity and no NaN: they become the strings "inf", "-inf" and "nan".
     """
     if isinstance(value, Mapping):
-        return {str(k): jsonable(v) for k, v in value.items()}
+        return {encodable(str(k)): jsonable(v) for k, v in value.items()}
     if isinstance(value, (set, frozenset)):
         # Their order changes from process to process, a report's must not.
         return sorted((jsonable(v) for v in value), key=repr)
@@ -26,14 +26,19 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, str):
-        return str(value)
+        return encodable(str(value))
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int):
         return int(value)
     if hasattr(value, "tolist"):
         return jsonable(value.tolist())
-    return str(value)
+    return encodable(str(value))
+
+
+def encodable(text: str) -> str:
+    """Text that a file and a terminal take: half a surrogate pair becomes a question mark."""
+    return text.encode(errors="replace").decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

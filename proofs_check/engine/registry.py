@@ -7,6 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from marginlab.proofs_check.engine.claim import Claim, Tier
 from marginlab.proofs_check.engine.context import ERROR_LEVEL
+from marginlab.proofs_check.engine.rules import broken_rules
 from marginlab.theory.errors import InvalidInput
 
 
@@ -20,12 +21,14 @@ class Registry:
     Raises
     ------
     InvalidInput
-        Two different claims with one id, a dependency that is not registered, or a cycle (it is named).
+        A claim of a class of somebody's own, or that breaks a rule; two different claims with one id, a
+        dependency that is not registered, or a cycle (it is named).
     """
 
     def __init__(self, claims: Iterable[Claim]) -> None:
         by_id: dict[str, Claim] = {}
         for claim in claims:
+            _whole(claim)
             if by_id.setdefault(claim.id, claim) is not claim:
                 raise InvalidInput(f"two different claims are called {claim.id!r}.")
         for claim in by_id.values():
@@ -59,6 +62,9 @@ class Registry:
         from difflib import get_close_matches
 
         families = dict.fromkeys(claim.family for claim in self)
+        if claim_id in families:
+            members = ", ".join(claim.id for claim in self if claim.family == claim_id)
+            return f": that is a family, of {members}"
         near = get_close_matches(claim_id, [*self._claims, *families], n=1)
         return f"; the nearest is {near[0]!r}" if near else ""
 
@@ -93,3 +99,11 @@ class Registry:
             [c for c in claims if tier.includes(c.min_tier)],
             [c for c in claims if not tier.includes(c.min_tier)],
         )
+
+
+def _whole(claim: Claim) -> None:
+    """Check once more what a subclass could have left out when it was made."""
+    if type(claim) is not Claim:
+        raise InvalidInput(f"claim {claim.id!r} is a Claim itself, not a {type(claim).__name__}.")
+    for problem in broken_rules(claim):
+        raise InvalidInput(f"claim {claim.id!r}: {problem}.")

@@ -113,6 +113,9 @@ def own_instances(claim: Claim, run: Run) -> list[Instance]:
 
 def checked_instances(owner: str, made: Iterable[Instance]) -> list[Instance]:
     instances = list(made)
+    for instance in instances:
+        if not (isinstance(instance, Instance) and isinstance(instance.label, str)):
+            raise InvalidInput(f"{owner} makes instances with a text as their label, not {instance!r}.")
     labels = [i.label for i in instances]
     if not labels:
         raise InvalidInput(f"{owner} made no instance, so nothing was checked.")
@@ -231,7 +234,18 @@ def _attached(what: str, claim: Claim, instance: Instance, run: Run) -> dict[str
     make = getattr(claim, what)
     if make is None:
         return None
-    return run.once((what, claim.id, id(instance)), lambda: jsonable(dict(make(instance))))
+
+    def attached() -> dict[str, Any]:
+        found = make(instance)
+        if not isinstance(found, Mapping):
+            raise InvalidInput(f"claim {claim.id!r}: its {what} returns a mapping, not {found!r}.")
+        if what == "certificate" and not all(isinstance(found.get(k), str) for k in ("schema", "statement")):
+            raise InvalidInput(
+                f"claim {claim.id!r}: a certificate says its schema and its statement in words."
+            )
+        return jsonable(dict(found))
+
+    return run.once((what, claim.id, id(instance)), attached)
 
 
 def overall_verdict(claim: Claim, outcomes: list[InstanceOutcome]) -> tuple[Verdict, str]:

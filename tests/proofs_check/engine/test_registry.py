@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginlab.proofs_check import Evidence, Tier
+from marginlab.proofs_check import Claim, Evidence, Tier
 from marginlab.proofs_check.engine.context import ERROR_LEVEL
 from marginlab.proofs_check.engine.registry import Registry
 from marginlab.theory.errors import InvalidInput
@@ -118,3 +119,32 @@ def test_own_claims_register() -> None:
     registry = marginlab.claims()
     assert len(registry) > 0
     assert marginlab.claims() is registry
+
+
+class _Free(Claim):
+    """A claim that skips the rules."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group", "x")
+
+
+def test_a_subclass_is_refused(claim: Any) -> None:
+    fields: dict[str, Any] = {f.name: getattr(claim(), f.name) for f in dataclasses.fields(Claim)}
+    fields["controls"] = ()
+    with pytest.raises(InvalidInput, match="is a Claim itself, not a _Free"):
+        Registry([_Free(**fields)])
+
+
+def test_rules_are_asked_again(claim: Any) -> None:
+    changed = claim()
+    object.__setattr__(changed, "controls", ())
+    with pytest.raises(InvalidInput, match="no control that can reach FAIL"):
+        Registry([changed])
+
+
+def test_a_family_is_named_as_one(claim: Any) -> None:
+    registry = Registry([claim(id="fake/a"), claim(id="fake/b"), claim(id="other/c")])
+    with pytest.raises(InvalidInput, match=r"no claim 'fake': that is a family, of fake/a, fake/b\."):
+        registry["fake"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from marginlab.proofs_check import (
@@ -12,6 +14,7 @@ from marginlab.proofs_check import (
     Assumption,
     Break,
     Evidence,
+    Instance,
     Kind,
     Mend,
     Plant,
@@ -183,3 +186,85 @@ def test_spelled_words_become_words(field: str, spelled: str, word: Any, claim: 
 def test_statistical_spelled_out_keeps_its_rules(claim: Any) -> None:
     with pytest.raises(InvalidInput, match="states how many judgements it makes"):
         claim(evidence="statistical", unit="seed")
+
+
+HALF = "half \ud800 pair"
+A = Assumption(name="A", statement="A", check=lambda i: Answer(Status.HOLDS, "yes"))
+
+MALFORMED = [
+    ({"id": None}, "its id is text, not None"),
+    ({"title": 5}, "its title is text, not 5"),
+    ({"statement": None}, "its statement is text, not None"),
+    ({"title": HALF}, "its title holds half of a surrogate pair"),
+    ({"controls": (Plant(name=HALF, constants={"bound": 2.0}),)}, "a control's name holds half"),
+    ({"assumes": (replace(A, statement=HALF),)}, "the statement of assumption 'A' holds half"),
+    ({"assumes": None}, "its assumes is a tuple, not None"),
+    ({"controls": None}, "its controls is a tuple, not None"),
+    ({"depends_on": "fake/other"}, "its depends_on is a tuple, not 'fake/other'"),
+    ({"depends_on": (3,)}, "an id in depends_on is text, not 3"),
+    ({"constants": None}, "its constants map names to values, None does not"),
+    ({"constants": {"bound": (k for k in range(3))}}, "its constants cannot be copied"),
+    ({"controls": (Plant(name="p", constants=None),)}, "'p': its constants map names"),  # type: ignore[arg-type]
+    ({"window": (1,)}, "a window is a pair of numbers, not (1,)"),
+    ({"window": 3.0}, "a window is a pair of numbers, not 3.0"),
+    ({"window": ("1", "2")}, "a window is a pair of numbers"),
+    ({"window": (1.0, float("inf"))}, "a window's ends are finite"),
+    ({"min_valid": "half"}, "min_valid is a number, not 'half'"),
+    ({"judgements": 1.5}, "judgements is a whole number, not 1.5"),
+    ({"measure": None}, "its measure is a function, not None"),
+    ({"series": 3}, "its series is a function or None, not 3"),
+    ({"assumes": ("A1",)}, "an assumption is an Assumption"),
+    ({"assumes": (replace(A, implies="AB"),)}, "what assumption 'A' implies is a tuple of names"),  # type: ignore[arg-type]
+    (
+        {"assumes": (A,), "controls": (Break(name="b", assumption="A", instances=_none, also="A"),)},  # type: ignore[arg-type]
+        "'b': its also is a tuple of names",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), MALFORMED, ids=[words[:40] for _, words in MALFORMED])
+def test_malformed_field(changes: dict[str, Any], words: str, claim: Any) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(words)) as refused:
+        claim(**changes)
+    assert str(refused.value).count("\n") == 0
+
+
+def test_lists_become_tuples_and_constants_a_copy(claim: Any) -> None:
+    kept = {"bound": [1.0]}
+    made = claim(constants=kept, assumes=[A], depends_on=["fake/other"], controls=[PLANT])
+    kept["bound"].append(2.0)
+    assert (made.assumes, made.depends_on, made.controls) == ((A,), ("fake/other",), (PLANT,))
+    assert made.constants == {"bound": [1.0]}
+
+
+def test_arrays_as_constants(claim: Any) -> None:
+    own = {"bound": np.array([1.0, 2.0])}
+
+    def planted(value: Any) -> Any:
+        return claim(constants=own, controls=(Plant(name="p", constants={"bound": value}),))
+
+    assert planted(np.array([1.0, 3.0])).constants["bound"].tolist() == [1.0, 2.0]
+    assert planted(np.array([1.0, 2.0, 3.0]))
+    with pytest.raises(InvalidInput, match="'p' changes no constant"):
+        planted(np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (None, "returns a mapping, not None"),
+        ({"statement": "x"}, "its schema and its statement"),
+        ({}, "its schema"),
+    ],
+)
+def test_certificate_says_what_it_is(returned: Any, words: str, claim: Any, run: Any) -> None:
+    outcome = evaluate_claim(claim(certificate=lambda i: returned), run)
+    assert outcome.verdict is Verdict.ERROR
+    assert words in outcome.reason
+
+
+@pytest.mark.parametrize("made", [[3], [Instance(label=5, data=0)]])  # type: ignore[arg-type]
+def test_instances_are_instances(made: Any, claim: Any, run: Any) -> None:
+    assert (
+        "instances with a text as their label" in evaluate_claim(claim(instances=lambda r: made), run).reason
+    )
