@@ -36,6 +36,7 @@ class _State:
         self.registry: dict[str, Any] | None = None
         self.outcomes: dict[str, dict[str, Any]] = {}
         self.controls: dict[tuple[str, str], dict[str, Any]] = {}
+        self.document: dict[str, Any] | None = None
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.clock = time.perf_counter()
 
@@ -80,8 +81,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_pycollect_makeitem(collector: Any, name: str, obj: Any) -> list[pytest.Item] | None:
     module = sys.modules.get(_CLAIM_MODULE)
-    if module is None or not isinstance(obj, module.Claim):
+    if module is None:
         return None
+    if isinstance(obj, (list, tuple)) and any(isinstance(entry, module.Claim) for entry in obj):
+        found = [_claim_items(collector, entry) for entry in obj if isinstance(entry, module.Claim)]
+        return [item for items in found for item in items]
+    return _claim_items(collector, obj) if isinstance(obj, module.Claim) else None
+
+
+def _claim_items(collector: Any, obj: Claim) -> list[pytest.Item]:
     seen = collector.__dict__.setdefault("_marginlab_claims", set())
     if id(obj) in seen:
         return []
@@ -107,6 +115,7 @@ class ClaimItem(pytest.Item):
     def runtest(self) -> None:
         from marginlab.proofs_check.engine.controls import evaluate_control
         from marginlab.proofs_check.engine.environment import require_gradual_underflow
+        from marginlab.proofs_check.engine.outcomes import encodable
         from marginlab.proofs_check.engine.runner import evaluate_claim
         from marginlab.simulations.threads import single_threaded
 
@@ -121,8 +130,8 @@ class ClaimItem(pytest.Item):
         self.found = outcome.to_json()
         if not outcome.as_expected:
             raise UnexpectedVerdict(
-                f"{outcome.verdict}, expected {outcome.expected}: {outcome.reason}"
-                + (f"\n{outcome.error}" if outcome.error else "")
+                encodable(f"{outcome.verdict}, expected {outcome.expected}: {outcome.reason}")
+                + (f"\n{encodable(outcome.error)}" if outcome.error else "")
             )
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
@@ -131,7 +140,7 @@ class ClaimItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
-        return self.path, None, self.name
+        return self.path, 0, self.name  # pytest wants a line for an item that a mark skips
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -250,6 +259,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if _is_worker(config):
         sent = None if state.registry is None else json.dumps(state.registry, allow_nan=False)
         config.workeroutput["marginlab"] = sent  # type: ignore[attr-defined]
+    elif state.registry is not None and state.registry["selected"] and not config.option.collectonly:
+        state.document = _document(config, state)
+        if session.exitstatus == pytest.ExitCode.OK and state.document["exit_code"]:
+            # An item that another plugin or a mark has skipped is no failed item, and no verdict either.
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def _document(config: pytest.Config, state: _State) -> dict[str, Any]:
@@ -281,15 +295,17 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             terminalreporter.section("claims")
             terminalreporter.line(f"no claim was collected, so no report was written to {folder}")
         return
-    document = _document(config, state)
+    document = state.document or _document(config, state)
     totals = document["totals"]
     terminalreporter.section("claims")
     for claim in document["claims"]:
         verdict = claim["outcome"]["verdict"] if claim["outcome"] else "not run"
-        mark = "as expected" if claim["as_expected"] else "UNEXPECTED"
+        mark = ", as expected" if claim["as_expected"] else ", UNEXPECTED"
+        if not claim["outcome"] and claim["as_expected"]:
+            mark = ""  # left out: nothing is said of the claim itself
         controls = f"{sum(c['as_expected'] for c in claim['controls'])}/{len(claim['controls'])} controls"
         rests = f", rests on {', '.join(claim['rests_on'])}" if claim["rests_on"] else ""
-        terminalreporter.line(f"{claim['id']}: {verdict}, {mark}, {controls}{rests}")
+        terminalreporter.line(f"{claim['id']}: {verdict}{mark}, {controls}{rests}")
     terminalreporter.line(
         f"{totals['claims']} claims, {totals['unexpected']} unexpected, {totals['not_selected']} NOT SELECTED"
     )

@@ -102,9 +102,9 @@ def report_document(
         for c in registry["claims"]
         if c["id"] in chosen
     ]
-    as_expected = {c["id"]: c["as_expected"] for c in claims}
+    sound = {c["id"] for c in claims if c["as_expected"] and c["outcome"]}
     for claim in claims:
-        claim["rests_on"] = [i for i in claim["depends_on"] if not as_expected.get(i, False)]
+        claim["rests_on"] = [i for i in claim["depends_on"] if i not in sound]
     left = [c for c in registry["claims"] if c["id"] not in chosen]
     document = {
         "schema": SCHEMA,

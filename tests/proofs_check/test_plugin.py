@@ -325,3 +325,75 @@ def test_store_keeps_results_between_runs(foreign: pytest.Pytester) -> None:
     ):
         assert _run(foreign, *options).ret == 0
         assert len(log.read_text()) == computed
+
+
+@pytest.mark.parametrize(
+    "leave", ["pytest.skip('not today')", "pytest.importorskip('nothing_like_it')", "pytest.xfail('x')"]
+)
+def test_a_claim_cannot_skip_itself(leave: str, foreign: pytest.Pytester) -> None:
+    foreign.makepyfile(f"import pytest\nfrom own_claims import make\n\nsk = make('sk', lambda i: {leave})\n")
+    result = _run(foreign)
+    assert result.ret == 1
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["foreign/sk: ERROR, UNEXPECTED, 0/1 controls"])
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "1")])
+def test_a_claim_that_a_mark_skips_fails_the_run(options: tuple[str, ...], foreign: pytest.Pytester) -> None:
+    foreign.makepyfile(
+        "import pytest\nfrom own_claims import make\n\npytestmark = pytest.mark.skip(reason='not today')\n"
+        "sk = make('sk')\n"
+    )
+    result = _run(foreign, *options)
+    assert result.ret == 1
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(["foreign/sk: not run, UNEXPECTED, 0/1 controls"])
+
+
+def test_claims_of_a_higher_tier_do_not_fail_a_run_of_tests(foreign: pytest.Pytester) -> None:
+    foreign.makepyfile(
+        "from own_claims import *\n\nfull = make('f', min_tier=Tier.FULL)\n\n\ndef test_plain():\n    pass\n"
+    )
+    assert _run(foreign).ret == 0
+
+
+def test_a_control_alone_says_nothing_of_its_claim(foreign: pytest.Pytester) -> None:
+    foreign.makepyfile(
+        "from own_claims import *\n\nfalse = make('false', lambda i: Interval.exact(7.0))\n"
+        "dep = make('dep', depends_on=('foreign/false',))\n"
+    )
+    result = _run(foreign, "-k", "planted or dep")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "foreign/false: not run, 1/1 controls",
+            "foreign/dep: PASS, as expected, 1/1 controls, rests on foreign/false",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "kind", ["[make('a'), make('b', lambda i: Interval.exact(9.0))]", "(a, make('b', plant=2.0), a)"]
+)
+def test_claims_in_a_list_are_collected(kind: str, foreign: pytest.Pytester) -> None:
+    foreign.makepyfile(
+        f"from own_claims import *\n\na = make('a')\nCLAIMS = {kind}\n".replace(
+            "a = make('a')\n", "" if "[" in kind else "a = make('a')\n"
+        )
+    )
+    result = _run(foreign)
+    assert result.ret == 1
+    result.assert_outcomes(passed=3, failed=1)
+
+
+def test_half_a_surrogate_pair_loses_no_report(foreign: pytest.Pytester) -> None:
+    foreign.makepyfile(
+        "from own_claims import *\n\n"
+        "def raises(i):\n    raise ValueError('half \\ud800 pair')\n\n"
+        "bad = make('bad', raises)\n"
+    )
+    for options in ((), ("-n", "1")):
+        result = _run(foreign, "--claims-report", "out", *options)
+        assert result.ret == 1
+        result.stdout.fnmatch_lines(["*ValueError: half ? pair*"])
+        assert "half ? pair" in (foreign.path / "out" / "report.html").read_text()
