@@ -47,7 +47,23 @@ def rounded(values: Integers, exponent: int) -> Float:
     bits = max((abs(v).bit_length() for v in flat), default=0)
     drop = max(0, bits - 1000)  # float() of an integer above 2**1024 overflows
     result = np.array([float(v >> drop) for v in flat]).reshape(values.shape)
-    return np.ldexp(result, exponent + drop)
+    with np.errstate(over="ignore", under="ignore"):  # beyond the range: infinite, or zero
+        return np.ldexp(result, exponent + drop)
+
+
+def rounded_quotients(values: Integers, scale: Fraction) -> Float:
+    """values * scale as float64 for scale > 0, each within a relative 2**-51 or 2**-900 of the largest.
+
+    Integers of any length on either side, and at the cost of one division each (no common divisors are taken).
+    """
+    flat = [int(v) * scale.numerator for v in values.ravel()]
+    bits = max((abs(v).bit_length() for v in flat), default=0)
+    # the largest quotient has about 960 bits, so that the floor's unit is below 2**-950 of it
+    shift = 960 - bits + scale.denominator.bit_length()
+    quotients = [
+        (v << shift) // scale.denominator if shift >= 0 else v // (scale.denominator << -shift) for v in flat
+    ]
+    return rounded(np.array(quotients, dtype=np.object_).reshape(values.shape), -shift)
 
 
 def rounded_over(values: Integers, exponent: int, denominator: int) -> Float:
@@ -122,6 +138,11 @@ def decimal(value: Fraction, *, up: bool, digits: int = DIGITS) -> str:
     return head + ("." + tail if tail else "") + (f"e{exponent}" if exponent else "")
 
 
+def short(value: Fraction) -> str:
+    """`value` for a message, of either sign and of any size (float() of it may overflow)."""
+    return ("-" if value < 0 else "") + decimal(abs(value), up=value > 0, digits=6)
+
+
 def fraction_of_arb(value: Any) -> Fraction:
     """The exact value of a finite arb with radius zero."""
     mantissa, exponent = value.man_exp()
@@ -131,12 +152,13 @@ def fraction_of_arb(value: Any) -> Fraction:
 def angle_upper(sine_squared: Fraction) -> Fraction:
     """An upper bound of arcsin(sqrt(sine_squared)) in Arb balls, relative error below 2**-100.
 
-    Exactly 0 for 0. Arguments above 1 (no information) give an upper bound of pi/2.
+    Exactly 0 for 0. Arguments near or above 1 (no information) give an upper bound of pi/2.
     """
     with flint.ctx.workprec(256):
         if sine_squared <= 0:
             return Fraction(0)
-        if sine_squared >= 1:
+        # within 2**-200 of 1 (pi/2 is then off by 2**-100) a ball of 256 bits would reach beyond 1, to no arcsine
+        if 1 - sine_squared <= Fraction(1, 1 << 200):
             ball = flint.arb.pi() / 2
         else:
             q = flint.fmpq(sine_squared.numerator, sine_squared.denominator)

@@ -15,7 +15,7 @@ from marginlab.proofs_check.certificates.dyadic import (
     rounded,
 )
 from marginlab.proofs_check.certificates.errors import CertificateError
-from marginlab.proofs_check.certificates.problem import ScaledProblem, scaled_problem
+from marginlab.proofs_check.certificates.problem import ScaledProblem, owned, scaled_problem
 from marginlab.proofs_check.certificates.rational import (
     MAX_ROWS,
     RationalWeights,
@@ -53,6 +53,7 @@ def certify_non_separable(constraints: Float | RankOneConstraints, weights: Floa
     InvalidInput
         Wrong shape, a negative weight, no positive weight.
     """
+    constraints = owned(constraints)
     problem = scaled_problem(constraints)
     weights = shaped_array(weights, "weights", (len(problem),))
     if (weights < 0).any():
@@ -68,7 +69,7 @@ def certify_non_separable(constraints: Float | RankOneConstraints, weights: Floa
             )
         except CertificateError as error:  # numbers too long for a file
             unproved = str(error)
-    scaled = np.ldexp(weights, 2 * problem.shift - problem.bits)
+    scaled = problem.scaled_weights(weights)
     rows = np.flatnonzero(scaled > 0)
     integers, exponent = fixed_point(scaled[rows])
     return _certificate(constraints, problem, rows, integers, exponent, 1, unproved)

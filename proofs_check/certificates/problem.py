@@ -18,7 +18,7 @@ from marginlab.proofs_check.certificates.errors import CertificateError
 from marginlab.proofs_check.certificates.rows import Combination, IntegerRows
 from marginlab.theory.constraints import RankOneConstraints
 from marginlab.theory.errors import InvalidInput
-from marginlab.theory.validation import Float, Int, float_array
+from marginlab.theory.validation import Float, Int, float_array, frozen
 
 #: Unit roundoff of float64.
 U = 2.0**-53
@@ -123,9 +123,25 @@ class ScaledProblem:
         low[bad], high[bad] = -np.inf, np.inf
         return low, high
 
+    def scaled_weights(self, weights: Float) -> Float:
+        """p'_i of weights p_i >= 0 that are in the data's units, times the one factor that fits them to the problem.
+
+        The optimum has ||V||^2 = sum p'_i b_i = 1 / margin^2 for V = sum p'_i z'_i. Weights too small for
+        float64 beside the largest become 0: this is a starting point, of which nothing is believed.
+        """
+        mantissa, power = np.frexp(weights)
+        power = np.where(mantissa > 0, power - self.bits, np.iinfo(np.intp).min // 2)
+        relative = np.ldexp(mantissa, np.maximum(power - power.max(), -1100))
+        rows = np.flatnonzero(relative)
+        V = np.zeros((len(self.queries), self.shape[0]))
+        np.add.at(V, self.sample[rows], relative[rows, None] * self.keys[rows])
+        total = relative @ self.thresholds
+        factor = total / np.linalg.norm(V.T @ self.queries) ** 2
+        return relative * factor if np.isfinite(factor) and factor > 0 else relative
+
     def smallest_margin(self, V: Combination) -> Fraction:
         """min_i <V, z'_i> / b_i, exactly; only rows that the float bounds cannot tell apart are computed."""
-        low, high = self.margin_bounds(V)
+        low, high = self.margin_bounds(V.near_one())
         with np.errstate(over="ignore"):
             # dividing by a power of two is exact, and the sign survives where b_i was raised to 2**-1000
             low, high = low / self.thresholds, high / self.thresholds
@@ -152,6 +168,17 @@ def lifted(constraints: Float | RankOneConstraints) -> RankOneConstraints:
             f"a separator problem needs at least one constraint and one dimension, got shape {rows.shape}."
         )
     return RankOneConstraints(rows, np.ones((1, 1)), np.zeros(len(rows), dtype=np.intp))
+
+
+def owned(constraints: Float | RankOneConstraints) -> Float | RankOneConstraints:
+    """A checked copy that nobody can write to: what a certificate speaks of must not change under it."""
+    data = lifted(constraints)
+    if not isinstance(constraints, RankOneConstraints):
+        return frozen(data.key_diffs)
+    copy = RankOneConstraints(data.key_diffs, data.queries, data.sample)
+    for name in ("key_diffs", "queries", "sample"):
+        object.__setattr__(copy, name, frozen(getattr(data, name)))
+    return copy
 
 
 def _unit_rows(rows: Float, name: str) -> tuple[Float, Int]:

@@ -11,7 +11,7 @@ from marginlab.proofs_check.certificates.certificate import Certificate
 from marginlab.proofs_check.certificates.document import claims_of, dual_block, unscaled_weights
 from marginlab.proofs_check.certificates.dyadic import ceil_float, floor_float, power_of_two, rounded_over
 from marginlab.proofs_check.certificates.errors import CertificateError
-from marginlab.proofs_check.certificates.problem import ScaledProblem, gamma, scaled_problem
+from marginlab.proofs_check.certificates.problem import ScaledProblem, gamma, owned, scaled_problem
 from marginlab.proofs_check.certificates.rational import MAX_ROWS, exact_weights
 from marginlab.proofs_check.certificates.sandwich import sandwich, weight_total
 from marginlab.proofs_check.certificates.support import Support, fixed_point, proved_support
@@ -66,16 +66,20 @@ def certify(
     min ||W||_F^2 / 2 subject to <W, z_i> >= 1 is strictly convex, so that W* is unique, and W* = sum p_i z_i
     with p >= 0, p_i (<W*, z_i> - 1) = 0 is necessary and sufficient for it.
     """
-    problem = scaled_problem(constraints)
-    W, dual = _checked(constraints, problem, solution)
-    scaled = np.ldexp(dual, 2 * problem.shift - problem.bits)
-    rows = np.flatnonzero(scaled > 0)
-    if flag(exact, "exact"):
-        return _exact_certificate(constraints, problem, W, rows, scaled)
-    support = proved_support(problem, rows, scaled[rows])
-    if support is None or support.unproved is not None:
-        support = _second_try(problem, W, scaled, support)
-    return _certificate(constraints, problem, W, support)
+    flag(exact, "exact")
+    constraints = owned(constraints)
+    # float steps only choose what to prove, or end in bounds that infinities and NaN leave unproved
+    with np.errstate(all="ignore"):
+        problem = scaled_problem(constraints)
+        W, dual = _checked(constraints, problem, solution)
+        scaled = problem.scaled_weights(dual)
+        rows = np.flatnonzero(scaled > 0)
+        if exact:
+            return _exact_certificate(constraints, problem, W, rows)
+        support = proved_support(problem, rows, scaled[rows])
+        if support is None or support.unproved is not None:
+            support = _second_try(problem, W, scaled, support)
+        return _certificate(constraints, problem, W, support)
 
 
 def _checked(
@@ -127,9 +131,8 @@ def basic_weights(problem: ScaledProblem, rows: Int) -> Float:
 
 def _second_try(problem: ScaledProblem, W: Float, scaled: Float, first: Support | None) -> Support:
     """A support from NNLS on the rows near the margin; the weights as given if that leads nowhere."""
-    margins = np.einsum(
-        "ij,ij->i", problem.keys, (problem.queries @ np.ldexp(W, problem.shift).T)[problem.sample]
-    )
+    unit = np.ldexp(W, -np.frexp(np.abs(W).max())[1])  # of order one, whatever the scale of W
+    margins = np.einsum("ij,ij->i", problem.keys, (problem.queries @ unit.T)[problem.sample])
     ratio = margins / problem.thresholds
     # a heuristic choice of candidates (what is proved about them is not): float oracles leave 1e-9 at most
     near = np.flatnonzero((scaled > 0) | (ratio <= ratio.min() * (1 + 1e-6)))
@@ -152,7 +155,7 @@ def _second_try(problem: ScaledProblem, W: Float, scaled: Float, first: Support 
 
 
 def _exact_certificate(
-    constraints: Float | RankOneConstraints, problem: ScaledProblem, W: Float, rows: Int, scaled: Float
+    constraints: Float | RankOneConstraints, problem: ScaledProblem, W: Float, rows: Int
 ) -> Certificate:
     """The rational optimum, started from the rows with a dual weight."""
     if len(rows) <= MAX_ROWS:

@@ -29,6 +29,11 @@ class Combination:
         """V as float64: ||V.float() - V||_F <= 3 u ||V||_F."""
         return rounded(np.array(self.matrix.tolist(), dtype=np.object_), self.exponent)
 
+    def near_one(self) -> Combination:
+        """V times the power of two that brings its largest entry into [1/2, 1) (V itself if it is zero)."""
+        bits = max(abs(int(v)).bit_length() for v in self.matrix.entries())
+        return Combination(self.matrix, -bits) if bits else self
+
     def norm_squared(self) -> Fraction:
         """||V||_F^2, exactly."""
         return inner(self, self)

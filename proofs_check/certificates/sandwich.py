@@ -21,6 +21,8 @@ from marginlab.proofs_check.certificates.dyadic import (
     floor_root,
     integers,
     power_of_two,
+    rounded_quotients,
+    short,
 )
 from marginlab.proofs_check.certificates.errors import CertificateError
 from marginlab.proofs_check.certificates.problem import ScaledProblem
@@ -88,7 +90,7 @@ def sandwich(
         margin_V = problem.smallest_margin(V)
     if margin_W <= 0:
         raise CertificateError(
-            f"min_i <W, z_i> > 0 could not be proved: the smallest margin of W is {float(margin_W):.6g}."
+            f"min_i <W, z_i> > 0 could not be proved: the smallest margin of W is {short(margin_W)}."
         )
     if norm_V == 0:
         raise CertificateError("sum p_i z_i is exactly zero: the dual weights prove that nothing separates.")
@@ -117,10 +119,12 @@ def _ball(problem: ScaledProblem, U: Combination, margin: Fraction, best: Fracti
     ||U/m - W*||^2 <= ||U/m||^2 - ||W*||^2, since W* is the projection of 0 onto the feasible matrices and U/m
     is one of them; ||W*|| >= 1 / sqrt(best). What rounding U/m adds is computed exactly.
     """
-    centre = np.ldexp(U.float() / float(margin), -problem.shift)
+    scale = power_of_two(U.exponent - problem.shift) / margin
+    centre = rounded_quotients(np.array(U.matrix.tolist(), dtype=np.object_), scale)
     if not np.isfinite(centre).all():
+        size = floor_root(1 / best) / power_of_two(problem.shift)
         raise CertificateError(
-            f"the separator has entries beyond float64, its norm is {1 / float(best) ** 0.5:.3g}."
+            f"the separator must have entries within the range of float64, its norm is {short(size)}."
         )
     rounded_centre = separator_combination(problem, centre)
     # ||centre - U/m||^2 = ||centre||^2 - 2 <centre, U> / m + ||U||^2 / m^2, without rounding

@@ -15,7 +15,14 @@ import flint
 import numpy as np
 from flint import arb_mat, fmpz_mat
 
-from marginlab.proofs_check.certificates.dyadic import Integers, ceil_float, ceil_root, power_of_two, rounded
+from marginlab.proofs_check.certificates.dyadic import (
+    Integers,
+    ceil_float,
+    ceil_root,
+    power_of_two,
+    rounded,
+    short,
+)
 from marginlab.proofs_check.certificates.problem import ScaledProblem, gamma, smallest_ratio
 from marginlab.proofs_check.certificates.rows import Combination, IntegerRows
 from marginlab.theory.validation import Float, Int
@@ -258,5 +265,5 @@ def _unproved_margin(
         excess = int(value) * power_of_two(power - int(problem.bits[row])) - 1
         slack = distance * Fraction(float(norms[row])) * power_of_two(-int(problem.bits[row]))
         if excess <= slack:
-            return f"margin of constraint {row} > 1 (margin - 1 is at most {float(excess + slack):.3g})"
+            return f"margin of constraint {row} > 1 (margin - 1 is at most {short(excess + slack)})"
     return None

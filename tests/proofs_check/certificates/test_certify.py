@@ -64,6 +64,7 @@ def check_against(reference, Z, certificate: Certificate, truth) -> None:
     assert verdict.statement == certificate.statement
     assert certificate.gap >= 0
     assert verdict.gap is not None
+    assert margin**2 >= truth.margin_squared * (1 - Fraction(verdict.gap)) ** 2 * reference.dot(U, U)
     assert verdict.gap <= certificate.gap + 1e-300 or verdict.gap == pytest.approx(certificate.gap)
 
 
