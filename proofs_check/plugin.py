@@ -86,7 +86,10 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: Any) -> list[pytes
     if isinstance(obj, (list, tuple)) and any(isinstance(entry, module.Claim) for entry in obj):
         found = [_claim_items(collector, entry) for entry in obj if isinstance(entry, module.Claim)]
         return [item for items in found for item in items]
-    return _claim_items(collector, obj) if isinstance(obj, module.Claim) else None
+    if isinstance(obj, module.Claim):
+        claim: Any = obj
+        return _claim_items(collector, claim)
+    return None
 
 
 def _claim_items(collector: Any, obj: Claim) -> list[pytest.Item]:
