@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import os
 import site
 import sys
 import sysconfig
+import time
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import resolve_name
 from pathlib import Path
 
 from marginlab.theory.errors import InvalidInput
@@ -19,9 +23,9 @@ from marginlab.theory.errors import InvalidInput
 def source_hash(module: str) -> str:
     """SHA-256 over the sources of `module` and of all it imports that is not installed by somebody else.
 
-    Imports are read from the syntax tree, those inside functions and under TYPE_CHECKING too: a lazy
-    package counts with all its parts, whatever happens to be loaded. The standard library and third-party
-    packages are not hashed (their versions stand in the report's environment).
+    Imports are read from the syntax tree, those inside functions and under TYPE_CHECKING too, and
+    ``import_module`` of a name that is written out: a lazy package counts with all its parts, whatever happens
+    to be loaded. The standard library and third-party packages are not hashed (see `library_versions`).
 
     Parameters
     ----------
@@ -36,10 +40,63 @@ def source_hash(module: str) -> str:
     sources = imported_sources(module)
     if module not in sources:
         raise InvalidInput(f"results are kept for code with a source file, and module {module!r} has none.")
+    _HASHED[module] = {path: _stamp(path) for path in sources.values()}
     digest = hashlib.sha256()
     for name, path in sorted(sources.items()):
         digest.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
+
+
+#: Files behind each hash, with their stamps when it was computed.
+_HASHED: dict[str, dict[Path, tuple[int, ...]]] = {}
+
+_MODULE_LOADED_NS = time.time_ns()
+
+
+def runs_as_hashed(module: str) -> bool:
+    """Whether the code in this process is what `source_hash` read from the files.
+
+    A file that was changed after this process began may have been loaded before: then the old code runs under
+    the hash of the new one. Files that were changed after they were hashed tell the same.
+    """
+    source_hash(module)
+    began = _process_began_ns()
+    return all(_stamp(path) == stamp and stamp[0] <= began for path, stamp in _HASHED[module].items())
+
+
+@cache
+def library_versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that compute, none of which is imported."""
+    found = {"python": sys.version.split()[0]}
+    for name in ("numpy", "scipy", "numba", "torch"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "absent"
+    return found
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        stat = path.stat()
+    except OSError:
+        return ()
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+@cache
+def _process_began_ns() -> int:
+    """When this process began, in nanoseconds of the clock of files; where Linux does not tell, when we were loaded.
+
+    Linux counts in ticks of about 10 ms and rounds down; the interpreter takes longer than one until it can load
+    a module, so that one more tick is still before that.
+    """
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - (int(fields[19]) + 1) / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, ValueError, IndexError):
+        return _MODULE_LOADED_NS
+    return min(_MODULE_LOADED_NS, time.time_ns() - int(age * 1e9))
 
 
 def imported_sources(module: str) -> dict[str, Path]:
@@ -138,3 +195,19 @@ def _imports(name: str, path: Path) -> Iterator[str]:
                 base = ".".join([*anchor, base]) if base else ".".join(anchor)
             yield base
             yield from (f"{base}.{alias.name}" for alias in node.names)
+        elif (
+            isinstance(node, ast.Call)
+            and node.args
+            and _name_of(node.func) in ("import_module", "__import__")
+        ):
+            match node.args[0]:
+                case ast.Constant(value=str(written)):
+                    yield resolve_name(written, package) if written.startswith(".") and package else written
+
+
+def _name_of(function: ast.expr) -> str:
+    """Last part of a called name: ``import_module`` of ``importlib.import_module``."""
+    match function:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginlab.simulations.sources import source_hash
+from marginlab.simulations.sources import library_versions, runs_as_hashed, source_hash
 from marginlab.theory.errors import InvalidInput, MarginlabError
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -39,11 +39,13 @@ class ResultStore:
     Raises
     ------
     InvalidInput
-        `folder` cannot be made, is not a folder, or cannot be written to.
+        `folder` has an empty name, cannot be made, is not a folder, or cannot be written to.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self._memory: dict[str, Arrays] = {}
+        if folder is not None and not os.fspath(folder):
+            raise InvalidInput("a result store needs the name of a folder, got an empty one.")
         self.folder = None if folder is None else Path(folder)
         if self.folder is not None:
             try:
@@ -55,7 +57,7 @@ class ResultStore:
                 ) from None
 
     def key(self, compute: Callable[..., Arrays], config: Mapping[str, Any], seed: int | None) -> str:
-        """Hash of the function, its source with all that it imports, the configuration and the seed.
+        """Hash of the function, its source with all that it imports, versions, the configuration and the seed.
 
         Raises
         ------
@@ -67,7 +69,14 @@ class ResultStore:
         if not isinstance(compute, FunctionType) or not name.isidentifier():
             raise InvalidInput(f"a stored computation is a module-level function, got {compute!r}.")
         text = json.dumps(
-            [compute.__module__, compute.__qualname__, source_hash(compute.__module__), config, seed],
+            [
+                compute.__module__,
+                compute.__qualname__,
+                source_hash(compute.__module__),
+                library_versions(),
+                config,
+                seed,
+            ],
             sort_keys=True,
         )
         return hashlib.sha256(text.encode()).hexdigest()
@@ -80,7 +89,9 @@ class ResultStore:
     ) -> Arrays:
         """``compute(config, seed)``, from memory or disk where it was computed by the same code before.
 
-        A file that cannot be read (truncated, damaged, foreign) is computed again and replaced.
+        A file that cannot be read (truncated, damaged, foreign) is computed again and replaced. Code whose
+        sources were changed since this process began is neither kept on disk nor answered from there: what
+        runs may be what they said before.
 
         Parameters
         ----------
@@ -91,10 +102,11 @@ class ResultStore:
         key = self.key(compute, config, seed)
         if key in self._memory:
             return self._memory[key]
-        arrays = self._read(key)
+        arrays = self._read(key) if runs_as_hashed(compute.__module__) else None
         if arrays is None:
             arrays = {name: np.asarray(value) for name, value in compute(config, seed).items()}
-            self._write(key, arrays)
+            if runs_as_hashed(compute.__module__):
+                self._write(key, arrays)
         self._memory[key] = {name: _read_only(array) for name, array in arrays.items()}
         return self._memory[key]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from marginlab.simulations.sources import imported_sources, source_hash
+from marginlab.simulations.sources import imported_sources, library_versions, source_hash
 from marginlab.theory.errors import InvalidInput
 
 
@@ -99,3 +99,23 @@ def test_hashing_imports_nothing_heavy() -> None:
 def test_code_without_a_source_file_is_refused(module: str) -> None:
     with pytest.raises(InvalidInput, match=f"module '{module}' has none"):
         source_hash(module)
+
+
+def test_dynamic_imports_of_written_names(package: Path) -> None:
+    (package / "sourcespkg/dynamic.py").write_text(
+        "import importlib\n\n\ndef f(name):\n    importlib.import_module('sourcespkg.unused')\n"
+        "    importlib.import_module('.near', __package__)\n"
+        "    __import__('sourcesother.also')\n    return importlib.import_module(name)\n"
+    )
+    found = set(imported_sources("sourcespkg.dynamic"))
+    assert {"sourcespkg.unused", "sourcespkg.near", "sourcesother.also"} <= found
+
+
+def test_library_versions_are_those_installed() -> None:
+    import numpy
+    import scipy
+
+    found = library_versions()
+    assert found["numpy"] == numpy.__version__
+    assert found["scipy"] == scipy.__version__
+    assert set(found) == {"python", "numpy", "scipy", "numba", "torch"}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from marginlab.simulations.sources import library_versions
 from marginlab.simulations.store import ResultStore
 from marginlab.theory.errors import InvalidInput, MarginlabError
 
@@ -266,3 +267,47 @@ def test_two_processes_on_one_folder(tmp_path: Path) -> None:
     assert [p.returncode for p in processes] == [0, 0]
     assert len(list(store.iterdir())) == 1
     assert _run(project, store) == ["[1.0, 2.0, 3.0]"]
+
+
+#: Loads its module, changes the file, and only then asks the store.
+EDITS = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+import edited
+from marginlab.simulations.store import ResultStore
+path = pathlib.Path(edited.__file__)
+if len(sys.argv) > 3:
+    path.write_text(path.read_text().replace("1.0", "2.0"))
+print(ResultStore(sys.argv[2]).recall(edited.compute, {}, 0)["x"].tolist())
+"""
+
+
+def test_code_that_was_edited_after_it_was_loaded_is_not_kept(tmp_path: Path) -> None:
+    project, store = tmp_path / "project", tmp_path / "store"
+    project.mkdir()
+    source = "import numpy as np\n\n\ndef compute(config, seed):\n    return {'x': np.array([1.0])}\n"
+    (project / "edited.py").write_text(source)
+
+    def found(*more: str) -> str:
+        command = [sys.executable, "-c", EDITS, str(project), str(store), *more]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    assert found("edit") == "[1.0]"
+    assert list(store.iterdir()) == []
+    assert found() == "[2.0]"
+    assert len(list(store.iterdir())) == 1
+    (project / "edited.py").write_text(source)
+    assert found("edit") == "[1.0]"  # not the 2.0 that was kept for what the file says now
+
+
+@pytest.mark.parametrize("library", ["python", "numpy", "scipy", "numba", "torch"])
+def test_another_version_is_another_result(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = ResultStore().key(compute, CONFIG, 0)
+    changed = {**library_versions(), library: "0.0.1"}
+    monkeypatch.setattr("marginlab.simulations.store.library_versions", lambda: changed)
+    assert ResultStore().key(compute, CONFIG, 0) != key
+
+
+def test_an_empty_name_is_no_folder() -> None:
+    with pytest.raises(InvalidInput, match="needs the name of a folder, got an empty one"):
+        ResultStore("")
