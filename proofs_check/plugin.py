@@ -61,6 +61,8 @@ def _seeds(text: str) -> int:
 
 def _writable_folder(option: str, folder: str) -> None:
     """Make the folder before the work, so that nothing computed is lost."""
+    if not folder:
+        raise pytest.UsageError(f"{option} needs the name of a folder, got an empty one.")
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -73,7 +75,7 @@ def _writable_folder(option: str, folder: str) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if not _is_worker(config):
         for option in ("--claims-report", "--claims-store"):
-            if folder := config.getoption(option):
+            if (folder := config.getoption(option)) is not None:
                 _writable_folder(option, folder)
     config.addinivalue_line("markers", "xdist_group(name): items that share a run stay in one worker")
     config.stash[_STATE] = _State()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from marginlab.proofs_check.engine.claim import Tier
 from marginlab.proofs_check.engine.streams import config_hash, stream
+from marginlab.theory.errors import InvalidInput
 from marginlab.theory.validation import count, one_of
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 #: Probability that a whole run raises one false alarm, divided over its statistical judgements.
 ERROR_LEVEL = 1e-3
+
+#: Most seeds that a run takes: far beyond what any tier needs, and a typing error rather than a wish above it.
+MOST_SEEDS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +38,7 @@ class RunConfig:
     Raises
     ------
     InvalidInput
-        A number of seeds below 1, or a negative root.
+        A number of seeds below 1 or above `MOST_SEEDS`, or a negative root.
     """
 
     tier: Tier = Tier.QUICK
@@ -44,6 +48,8 @@ class RunConfig:
     def __post_init__(self) -> None:
         if self.seeds is not None:
             count(self.seeds, "seeds")
+            if self.seeds > MOST_SEEDS:
+                raise InvalidInput(f"seeds must be at most {MOST_SEEDS}, got {self.seeds}.")
         count(self.root_seed, "root_seed", least=0)
 
     @classmethod
@@ -53,7 +59,7 @@ class RunConfig:
         Raises
         ------
         InvalidInput
-            Not a tier, or a number of seeds below 1.
+            Not a tier, or a number of seeds that no run takes.
         """
         return cls(tier=Tier(one_of(tier, "tier", tuple(Tier))), seeds=seeds)
 

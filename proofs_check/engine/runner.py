@@ -14,6 +14,7 @@ from typing import Any
 
 from marginlab.proofs_check.engine.claim import (
     Answer,
+    Break,
     CannotForm,
     Claim,
     Evidence,
@@ -322,12 +323,20 @@ def waiver_finding(
         text = (
             f"{name} is not needed on the instances tried: waived, {passed} of the {len(outcomes)} where it "
             "fails pass and none fails"
-        )
+        ) + _needed_elsewhere(claim, name)
     elif verdict is Verdict.FAIL:
         text = f"{name} is needed: waived, the claim fails ({reason})"
     else:
         text = f"{name} waived: {verdict} ({reason})"
     return text, verdict, outcomes
+
+
+def _needed_elsewhere(claim: Claim, name: str) -> str:
+    """What keeps a finding on some instances from being read as a finding on all."""
+    breaks = [c.name for c in claim.controls if isinstance(c, Break) and c.assumption == name]
+    if not breaks:
+        return ""
+    return f"; that it is needed in general is what the control {breaks[0]!r} has to show"
 
 
 def sentence(raised: BaseException) -> str:

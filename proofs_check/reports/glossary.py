@@ -22,9 +22,10 @@ KINDS = {
     "tight": "an upper bound that holds for every component and is attained by the best one",
     "upper": "the measured interval lies below the bound",
     "lower": "the measured interval lies above the bound",
-    "rate": "the slope on every one of the equal pieces of the window lies inside the predicted interval",
+    "rate": "the slope on every one of the equal pieces of the window, and between all recorded points half a piece "
+    "to a piece apart, lies inside the predicted interval",
     "direction": "1 - cos to the certified separator decays with the norm of the weights at least with "
-    "the predicted power, on every piece of the window",
+    "the predicted power, on every piece and half piece of the window",
     "ordering": "named quantities come in the predicted order, neighbours' intervals apart",
     "emergence": "below one level at first, above another in the end, the crossing inside the window",
     "estimate": "a value with its interval, judged only by the range that the claim states (no finite "
@@ -46,11 +47,11 @@ SOURCES = {
 }
 
 CONTROLS = {
-    "Plant": "wrong constants on the claim's own instances; must come out FAIL, which shows that the "
-    "check can tell",
+    "Plant": "wrong constants on the claim's own instances; must come out FAIL by comparison; on how "
+    "many of the instances is shown, and with it how well the check can tell",
     "Mend": "corrected constants for a statement that is expected to fail; must come out PASS",
     "Break": "instances that break one assumption; must come out VACUOUS, and FAIL once that assumption "
-    "is waived, which shows that it is needed",
+    "is waived: on these instances it is needed, and so in general",
     "Waive": "a question, not a test: does the claim hold without the assumption on these instances? "
     "Whatever the answer, it is a finding and does not count as the claim's control",
 }
@@ -78,15 +79,17 @@ NUMBERS = {
     "(VACUOUS) or could not be decided (INCONCLUSIVE)",
     "least valid fraction": "the claim passes only if at least this share of its instances was judged",
     "window": "the range of the parameter (step, log time) on which rates, limits and directions are "
-    "judged, fixed before the run",
+    "judged, fixed before the run; recorded points must cover it, to a quarter of one of its four pieces",
     "constants": "the numbers that the statement is about; a Plant changes them and nothing else",
     "unit": "what one independent replication is",
     "error level": "probability that the whole run raises one false alarm, divided over all statistical "
-    "judgements of all registered claims, so that a selection changes no number",
+    "judgements of all registered claims, so that a selection changes no number. Controls are not counted in it: "
+    "they must FAIL, and one that does not by chance makes a run red, never green",
     "config hash": "SHA-256 of the tier, the number of seeds and the root seed: what decides every number",
     "rests on": "a claim that this one depends on did not come out as expected, or did not run",
     "not needed on the instances tried": "with the assumption waived the claim still held there; that is "
-    "a finding about these instances and no proof that the assumption is superfluous",
+    "a finding about these instances alone; in general it is needed if a Break shows an instance that fails "
+    "without it",
     "exit status": "0 if and only if something ran and every claim and control gave the verdict expected "
     "of it",
 }

@@ -172,10 +172,18 @@ def seconds_of(claim: Json) -> float:
 
 
 def control_verdict(control: Json) -> str:
-    """What a control came out as; for a Break both verdicts."""
+    """What a control came out as; for a Break both verdicts, and for a FAIL on how many instances."""
     if control["type"] == "Break" and control["waived_verdict"]:
-        return f"{control['verdict']}, waived {control['waived_verdict']}"
-    return control["verdict"]
+        return f"{control['verdict']}, waived {_on_how_many(control, control['waived_verdict'])}"
+    return _on_how_many(control, control["verdict"])
+
+
+def _on_how_many(control: Json, verdict: str) -> str:
+    """A control that fails on one instance of many shows less than one that fails on all."""
+    instances = control["instances"]
+    if verdict != "FAIL" or not instances:
+        return verdict
+    return f"FAIL on {sum(i['verdict'] == 'FAIL' for i in instances)} of {len(instances)}"
 
 
 def findings_of(claim: Json) -> list[str]:

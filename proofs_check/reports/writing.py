@@ -42,8 +42,10 @@ def write_reports(
     Raises
     ------
     InvalidInput
-        The folder cannot be made or written to.
+        The folder has an empty name, or cannot be made or written to.
     """
+    if not os.fspath(folder):
+        raise InvalidInput("the report needs the name of a folder, got an empty one.")
     drawings = draw_figures(document, figures)
     drawn = {i: svg for i, svg in drawings.items() if isinstance(svg, str)}
     pictures = {i: f"figures/{i.replace('/', '--')}.svg" for i in drawn}

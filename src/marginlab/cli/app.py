@@ -45,8 +45,10 @@ def check(
         int | None, typer.Option(help="Number of seeds 0..n-1; each claim's own by default.")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Worker processes.")] = 1,
-    report: Annotated[Path | None, typer.Option(help="Folder for the report.")] = None,
-    store: Annotated[Path | None, typer.Option(help="Folder that keeps results between runs.")] = None,
+    report: Annotated[str | None, typer.Option(metavar="DIR", help="Folder for the report.")] = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder that keeps results between runs.")
+    ] = None,
 ) -> None:
     """Run claims with their controls; exit code 0 if and only if every verdict is the expected one."""
     from marginlab.cli.check import check_claims

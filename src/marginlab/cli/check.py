@@ -15,9 +15,10 @@ from rich.table import Table
 import marginlab
 from marginlab.proofs_check.engine.context import RunConfig
 from marginlab.proofs_check.engine.environment import environment
-from marginlab.proofs_check.engine.outcomes import ClaimOutcome
+from marginlab.proofs_check.engine.outcomes import ClaimOutcome, encodable
 from marginlab.proofs_check.engine.session import Outcome, outcomes
 from marginlab.proofs_check.reports.document import outcome_documents, registry_document, report_document
+from marginlab.proofs_check.reports.wording import control_verdict
 from marginlab.theory.errors import InvalidInput
 
 #: Exit code after Ctrl-C, by the shell's convention (128 + SIGINT).
@@ -25,7 +26,7 @@ INTERRUPTED = 130
 
 
 def check_claims(
-    ids: Sequence[str], *, tier: str, seeds: int | None, jobs: int, report: Path | None, store: Path | None
+    ids: Sequence[str], *, tier: str, seeds: int | None, jobs: int, report: str | None, store: str | None
 ) -> int:
     """Run claims and controls, print what came out, write the report; the exit code."""
     config = RunConfig.parsed(tier, seeds)
@@ -34,8 +35,11 @@ def check_claims(
     if not selected:
         names = ", ".join(f"{c.id} needs tier {c.min_tier}" for c in above)
         raise InvalidInput(f"nothing to run at tier {config.tier}: {names}.")
+    for option, folder in (("--report", report), ("--store", store)):
+        if folder is not None and not folder:  # an empty path is the current folder, which nobody means
+            raise InvalidInput(f"{option} needs the name of a folder, got an empty one.")
     if report is not None:
-        _make_folder(report)  # before the work, so that nothing computed is lost
+        _make_folder(Path(report))  # before the work, so that nothing computed is lost
     console = Console(highlight=False)
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     found: list[Outcome] = []
@@ -52,7 +56,7 @@ def check_claims(
                 config=config,
                 level=registry.level,
                 jobs=jobs,
-                store=None if store is None else str(store),
+                store=store,
                 begun=begun,
             ):
                 found.append(outcome)
@@ -71,7 +75,7 @@ def check_claims(
         seconds=time.perf_counter() - clock,
         selection=ids,
         jobs=jobs,
-        store=None if store is None else str(store),
+        store=store,
     )
     _print_summary(console, document)
     if report is not None:
@@ -109,9 +113,12 @@ def _line(outcome: Outcome) -> str:
         name, verdict = outcome.claim, str(outcome.verdict)
     else:
         name = f"  {outcome.type.lower()}: {outcome.name}"
-        waived = f", waived {outcome.waived_verdict}" if outcome.waived_verdict else ""
-        verdict = f"{outcome.verdict}{waived}"
-    mark = "" if outcome.as_expected else f"  UNEXPECTED, wanted {outcome.expected}: {escape(outcome.reason)}"
+        verdict = control_verdict(outcome.to_json())
+    mark = (
+        ""
+        if outcome.as_expected
+        else f"  UNEXPECTED, wanted {outcome.expected}: {escape(encodable(outcome.reason))}"
+    )
     return f"[{colour}]{verdict:<12}[/] {escape(name)}  [dim]{outcome.seconds:.1f} s[/]{mark}"
 
 
