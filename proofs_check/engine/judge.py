@@ -13,10 +13,12 @@ from marginlab.proofs_check.engine.judgement import (
     Judgement,
     broadcast,
     componentwise,
+    digits_apart,
     ends,
     excess,
     scalar,
     show,
+    show_apart,
 )
 from marginlab.proofs_check.engine.trajectories import direction, emergence, limit, rate
 from marginlab.proofs_check.engine.trajectories import slopes as slopes
@@ -136,21 +138,22 @@ def _tight(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:
     worst = int(np.argmax(np.where(shown, reach, -np.inf) if shown.any() else reach))
     index = tuple(int(i) for i in np.unravel_index(worst, reach.shape))
     best, limits = ends(measured, index), ends(predicted, index)
+    ours, theirs = show_apart(best, limits)
     if undecided.any():
         return Judgement(
             Verdict.INCONCLUSIVE,
-            f"measured {show(best)}, bound {show(limits)}: an unbounded interval decides nothing",
+            f"measured {ours}, bound {theirs}: an unbounded interval decides nothing",
             best,
             limits,
         )
     if not touching.any():
         return Judgement(
             Verdict.FAIL,
-            f"the bound holds but is not attained: at best measured {show(best)} below {show(limits)}",
+            f"the bound holds but is not attained: at best measured {ours} below {theirs}",
             best,
             limits,
         )
-    return Judgement(Verdict.PASS, f"attained: measured {show(best)}, bound {show(limits)}", best, limits)
+    return Judgement(Verdict.PASS, f"attained: measured {ours}, bound {theirs}", best, limits)
 
 
 def _ordering(claim: Claim, measured: Ranking, predicted: tuple[str, ...]) -> Judgement:
@@ -163,7 +166,8 @@ def _ordering(claim: Claim, measured: Ranking, predicted: tuple[str, ...]) -> Ju
     if extra := set(measured.values) - set(predicted):
         raise InvalidInput(f"an order says where every measured quantity stands, not {sorted(extra)}.")
     values = [(name, scalar(measured.values[name], f"the ranked {name!r}")) for name in predicted]
-    text = " < ".join(f"{name} {show(pair)}" for name, pair in values)
+    digits = max(digits_apart(low, high) for (_, low), (_, high) in combinations(values, 2))
+    text = " < ".join(f"{name} {show(pair, digits)}" for name, pair in values)
     if any(low[0] >= high[1] for (_, low), (_, high) in combinations(values, 2)):
         return Judgement(Verdict.FAIL, f"not in order: {text}")
     if all(low[1] < high[0] for (_, low), (_, high) in pairwise(values)):

@@ -15,6 +15,12 @@ from marginlab.theory.errors import InvalidInput
 Bool = NDArray[np.bool_]
 Ends = tuple[float, float]
 
+#: Significant digits of a number in a sentence.
+DIGITS = 6
+
+#: Digits with which every two float64 numbers differ.
+_ALL_DIGITS = 17
+
 STRADDLES = "the interval straddles the bound"
 
 
@@ -55,12 +61,32 @@ def scalar(interval: Interval, what: str) -> Ends:
     return ends(interval, ())
 
 
-def show(pair: Ends) -> str:
+def show(pair: Ends, digits: int = DIGITS) -> str:
     """An interval in words: a number where it is exact, centre ± radius where six digits do not tell its ends."""
-    lo, hi = f"{pair[0]:.6g}", f"{pair[1]:.6g}"
+    lo, hi = f"{pair[0]:.{digits}g}", f"{pair[1]:.{digits}g}"
     if pair[0] == pair[1]:
         return lo
-    return centred(pair) if lo == hi else f"[{lo}, {hi}]"
+    if f"{pair[0]:.{DIGITS}g}" == f"{pair[1]:.{DIGITS}g}":
+        return centred(pair, digits)
+    return f"[{lo}, {hi}]"
+
+
+def digits_apart(one: Ends, other: Ends) -> int:
+    """Fewest significant digits, six at least, in which every two different ends of the two intervals differ.
+
+    A FAIL in the seventh digit must not be shown as two equal numbers.
+    """
+    different = [(a, b) for a in one for b in other if a != b]
+    for digits in range(DIGITS, _ALL_DIGITS):
+        if all(f"{a:.{digits}g}" != f"{b:.{digits}g}" for a, b in different):
+            return digits
+    return _ALL_DIGITS
+
+
+def show_apart(one: Ends, other: Ends) -> tuple[str, str]:
+    """Two intervals that are compared, with the digits that tell them apart."""
+    digits = digits_apart(one, other)
+    return show(one, digits), show(other, digits)
 
 
 def centred(pair: Ends, digits: int = 6) -> str:
@@ -123,7 +149,8 @@ def componentwise(
     index = tuple(int(i) for i in np.unravel_index(worst, size.shape))
     observed, expected = ends(measured, index), ends(predicted, index)
     where = f" at {index}" if size.size > 1 else ""
-    text = f"measured {show(observed)}, {relation} {show(expected)}{where}"
+    ours, theirs = show_apart(observed, expected)
+    text = f"measured {ours}, {relation} {theirs}{where}"
     if verdict is Verdict.INCONCLUSIVE:
         both = measured.bounded[index] and predicted.bounded[index]
         text += f": {STRADDLES}" if both else ": an unbounded interval decides nothing"

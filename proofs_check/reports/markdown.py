@@ -133,8 +133,8 @@ def _claim(claim: Mapping[str, Any], picture: str | None) -> list[str]:
             "| --- | --- | --- | --- | --- |",
         ]
         lines += [
-            f"| {_escaped(i['label'])} | {i['verdict']} | {_escaped(wording.interval(i['observed']))} "
-            f"| {_escaped(wording.interval(i['expected']))} | {_escaped(i['reason'])} |"
+            f"| {_escaped(i['label'])} | {i['verdict']} | {_escaped(wording.interval(i['observed'], i['expected']))} "
+            f"| {_escaped(wording.interval(i['expected'], i['observed']))} | {_escaped(i['reason'])} |"
             for i in claim["outcome"]["instances"]
         ]
         lines.append("")

@@ -8,10 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from marginlab.proofs_check.engine.judgement import centred
-
-#: Significant digits of a number on its own; report.json keeps every digit.
-DIGITS = 6
+from marginlab.proofs_check.engine.judgement import DIGITS as DIGITS  # report.json keeps every digit
+from marginlab.proofs_check.engine.judgement import centred, digits_apart
 
 Json = Mapping[str, Any]
 
@@ -30,25 +28,33 @@ def number(value: Any, digits: int = DIGITS) -> str:
     return f"{value:.{digits}g}"
 
 
-def interval(ends: Sequence[Any] | None) -> str:
-    """An interval: one number, centre ± radius if it is narrow, an inequality if it is one-sided."""
+def interval(ends: Sequence[Any] | None, beside: Sequence[Any] | None = None) -> str:
+    """An interval: one number, centre ± radius if it is narrow, an inequality if it is one-sided.
+
+    Parameters
+    ----------
+    ends : pair of numbers or None
+    beside : pair of numbers, optional
+        The interval that it is compared with: as many digits are shown as tell the two apart.
+    """
     if ends is None:
         return "-"
     lo, hi = (float(e) for e in ends)
+    digits = DIGITS if beside is None else digits_apart((lo, hi), (float(beside[0]), float(beside[1])))
     if lo == hi:
         # A point beside a narrow interval is compared digit by digit.
-        return number(lo) if float(f"{lo:.{DIGITS}g}") == lo else number(lo, 16)
+        return number(lo) if float(f"{lo:.{DIGITS}g}") == lo else number(lo, max(16, digits))
     if math.isinf(lo) and math.isinf(hi):
         return "any value"
     if math.isinf(hi):
-        return f"≥ {number(lo)}"
+        return f"≥ {number(lo, digits)}"
     if math.isinf(lo):
-        return f"≤ {number(hi)}"
+        return f"≤ {number(hi, digits)}"
     centre, radius = lo / 2 + hi / 2, hi / 2 - lo / 2
     # Narrower than the digits shown: the two ends would look alike.
     if radius < abs(centre) * 10.0 ** (1 - DIGITS) / 2:
-        return centred((lo, hi), DIGITS)
-    return f"[{number(lo)}, {number(hi)}]"
+        return centred((lo, hi), digits)
+    return f"[{number(lo, digits)}, {number(hi, digits)}]"
 
 
 def duration(seconds: Any) -> str:

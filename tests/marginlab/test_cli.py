@@ -125,7 +125,7 @@ def test_check_passes(project: Project) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     assert re.search(r"^PASS +small/good", done.stdout, re.MULTILINE)
-    assert re.search(r"^FAIL +plant: planted", done.stdout, re.MULTILINE)
+    assert re.search(r"^FAIL on 2 of 2 +plant: planted", done.stdout, re.MULTILINE)
     assert "3 of 3 claims and 3 of 3 controls as expected" in done.stdout
     assert "NOT SELECTED small/full: needs tier full, the run's is quick" in done.stdout
     document = project.report("out")
@@ -166,6 +166,13 @@ def test_store_is_empty_unless_it_is_given(project: Project) -> None:
         (["check", "small/god"], "there is no claim 'small/god'; the nearest is 'small/good'"),
         (["check", "--tier", "slow"], "tier must be one of quick, full, paper; got 'slow'"),
         (["check", "--seeds", "0"], "seeds must be at least 1, got 0"),
+        (
+            ["check", "--seeds", "99999999999999999999"],
+            "seeds must be at most 10000, got 99999999999999999999",
+        ),
+        (["check", "--report", ""], "--report needs the name of a folder, got an empty one"),
+        (["check", "--store", ""], "--store needs the name of a folder, got an empty one"),
+        (["show", "small"], "there is no claim 'small': that is a family, of small/"),
         (["check", "--jobs", "0"], "jobs must be at least 1, got 0"),
         (["check", "--report", "file"], "the report needs a folder to write to, got 'file'"),
         (["check", "--report", "file/below"], "the report needs a folder to write to, got 'file/below'"),

@@ -397,3 +397,12 @@ def test_half_a_surrogate_pair_loses_no_report(foreign: pytest.Pytester) -> None
         assert result.ret == 1
         result.stdout.fnmatch_lines(["*ValueError: half ? pair*"])
         assert "half ? pair" in (foreign.path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("option", ["--claims-report", "--claims-store"])
+def test_an_empty_name_is_no_folder(option: str, foreign: pytest.Pytester) -> None:
+    foreign.makepyfile("from own_claims import make\n\ngood = make('good')\n")
+    result = _run(foreign, f"{option}=")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"*{option} needs the name of a folder, got an empty one*"])
+    assert not list(foreign.path.glob("report.*"))

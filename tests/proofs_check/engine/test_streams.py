@@ -69,7 +69,8 @@ def test_seeds_are_always_counted_from_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"seeds": 0}, {"seeds": -1}, {"seeds": 2.0}, {"seeds": True}, {"root_seed": -1}]
+    "changes",
+    [{"seeds": 0}, {"seeds": -1}, {"seeds": 10_001}, {"seeds": 2.0}, {"seeds": True}, {"root_seed": -1}],
 )
 def test_configurations_that_make_no_sense(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):

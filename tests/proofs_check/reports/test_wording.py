@@ -6,10 +6,12 @@ import math
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from marginlab.proofs_check.engine.judgement import show_apart
 from marginlab.proofs_check.reports import wording
 
 FLOATS = st.floats(
@@ -123,3 +125,41 @@ def test_certificate_files_are_safe_and_distinct(labels: list[str]) -> None:
 def test_certificate_files_of_plain_labels_keep_their_words() -> None:
     assert wording.certificate_file("fake/square", "seed 0") == "certificates/fake--square--seed-0.json"
     assert len(wording.certificate_file("fake/square", "x" * 1000)) < 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict", "waived", "text"),
+    [
+        ("Plant", "FAIL", None, "FAIL on 1 of 2"),
+        ("Plant", "PASS", None, "PASS"),
+        ("Break", "VACUOUS", "FAIL", "VACUOUS, waived FAIL on 1 of 2"),
+        ("Break", "VACUOUS", "PASS", "VACUOUS, waived PASS"),
+    ],
+)
+def test_controls_say_on_how_many_instances_they_fail(
+    kind: str, verdict: str, waived: str | None, text: str
+) -> None:
+    control = {
+        "type": kind, "verdict": verdict, "waived_verdict": waived,
+        "instances": [{"verdict": "FAIL"}, {"verdict": "PASS"}],
+    }  # fmt: skip
+    assert wording.control_verdict(control) == text
+
+
+@settings(deadline=None, max_examples=300)
+@given(FLOATS, st.integers(0, 2**32))
+def test_two_numbers_that_differ_are_shown_apart(a: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    b = a * (1 + float(rng.choice([1e-3, 1e-7, 1e-12, 2.0**-52])))
+    if a == b or not math.isfinite(b):
+        return
+    assert wording.interval([a, a], [b, b]) != wording.interval([b, b], [a, a])
+    ours, theirs = show_apart((a, a), (b, b))
+    assert ours != theirs
+
+
+def test_a_failure_in_the_seventh_digit_is_seen() -> None:
+    narrow, point = (0.1377832335227, 0.1377832335228), (0.1377831, 0.1377831)
+    assert show_apart(narrow, point)[1] == "0.1377831"
+    wide = [0.1, 0.20000001]
+    assert wording.interval(wide, [0.2, 0.2]) == "[0.1, 0.20000001]"
