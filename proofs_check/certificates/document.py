@@ -15,6 +15,8 @@ Layout (JSON, schema ``marginlab-certificate/1``)::
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any
 
 import numpy as np
@@ -23,9 +25,19 @@ from marginlab.proofs_check.certificates.dyadic import Integers, common_exponent
 from marginlab.proofs_check.certificates.errors import CertificateError
 from marginlab.proofs_check.certificates.problem import lifted
 from marginlab.proofs_check.certificates.sandwich import Sandwich
-from marginlab.proofs_check.certificates.verify import MAX_BITS, MAX_EXPONENT, SCHEMA, data_digest, statement
+from marginlab.proofs_check.certificates.verify import (
+    MAX_BITS,
+    MAX_BYTES,
+    MAX_ENTRIES,
+    MAX_EXPONENT,
+    MAX_STORE,
+    MAX_WORK,
+    burden,
+)
 from marginlab.theory.constraints import RankOneConstraints
 from marginlab.theory.validation import Float, Int
+
+SCHEMA = "marginlab-certificate/1"
 
 #: Digits of an angle: its bound is not tight to more.
 ANGLE_DIGITS = 6
@@ -97,6 +109,83 @@ def document_of(
     }
     if W is not None:
         document["separator"] = block(W.reshape(data.shape))
-    document["data_sha256"] = data_digest(document)
-    document["statement"] = statement(document)
+    document["data_sha256"] = _digest(document)
+    document["statement"] = _sentence(document, data.shape)
     return document
+
+
+def _digest(document: dict[str, Any]) -> str:
+    """SHA-256 of [keys, queries, sample] as compact JSON, the names in alphabetical order."""
+    keys, queries, sample = (
+        json.dumps(part, separators=(",", ":"), sort_keys=True)
+        for part in (document["keys"], document["queries"], document["sample"])
+    )
+    return hashlib.sha256(f"[{keys},{queries},{sample}]".encode()).hexdigest()
+
+
+def _sentence(document: dict[str, Any], shape: tuple[int, int]) -> str:
+    """What the certificate proves, in words of our own: the checker words it again, from its own numbers."""
+    kind, claims = document["kind"], document["claims"]
+    about = (
+        f"{len(document['sample'])} constraints <W, z_i> >= 1 on {shape[0]} x {shape[1]} matrices "
+        f"(data SHA-256 {document['data_sha256']}): "
+    )
+    if kind == "not-separable":
+        return about + "no W has <W, z_i> > 0 for all i: sum p_i z_i = 0 for weights p >= 0, not all 0."
+    if kind == "norm-bound":
+        return about + f"no U with ||U||_F = 1 has margin min_i <U, z_i> above {claims['margin_upper']}."
+    bounds = (
+        f"the largest margin min_i <U, z_i> over ||U||_F = 1 lies in [{claims['margin_lower']}, "
+        f"{claims['margin_upper']}]; the W of this file has margin at least {claims['achieved']} and is at an "
+        f"angle of at most {claims['angle']} rad to the max-margin one"
+    )
+    if kind == "exact":
+        square = claims["margin_squared"]
+        return f"{about}{bounds}; the largest margin squared is exactly {square}, attained by sum p_i z_i."
+    if kind == "active-set":
+        return (
+            f"{about}{bounds}, a positive combination of exactly the {len(document['support'])} linearly "
+            "independent constraints that have a dual weight; every other constraint has a strictly larger margin."
+        )
+    return f"{about}{bounds}."
+
+
+def _length(array: Float) -> tuple[int, float]:
+    """Bits of the longest integer of `block(array)`, and a bound of the block's characters."""
+    _, power = np.frexp(array)
+    bits = np.where(array != 0, power - common_exponent(array), 0)
+    return int(bits.max()), float(
+        (bits * 0.30103 + 4).sum()
+    )  # log10(2) digits a bit; sign, comma, rounding up
+
+
+def too_much(
+    constraints: Float | RankOneConstraints, weights: dict[str, Any], W: Float | None, rungs: int
+) -> str | None:
+    """Which of the checker's limits a file with these contents exceeds, as a sentence; None if it keeps them all.
+
+    Parameters
+    ----------
+    rungs : int
+        The checker's first precisions that it may have to go through for a Gram system; 0 for no system.
+    """
+    data = lifted(constraints)
+    arrays = [data.key_diffs, data.queries, *([] if W is None else [W.reshape(data.shape)])]
+    lengths, characters = zip(*map(_length, arrays), strict=True)
+    integers_of_dual = weights["dual"]["mantissa"][0]
+    dual_bits = max(map(int.bit_length, integers_of_dual))
+    total = sum(characters) + len(integers_of_dual) * (dual_bits * 0.30103 + 12) + 9 * len(data) + 10_000
+    if max(*(a.size for a in arrays), len(data)) > MAX_ENTRIES or total > MAX_BYTES:
+        return (
+            f"a certificate file holds at most {MAX_ENTRIES} numbers in one array and {MAX_BYTES} bytes, "
+            f"got {max(a.size for a in arrays)} and some {total:.3g}."
+        )
+    # integers of `bits` in all the products, as the checker counts them
+    bits = 64 + 2 * (sum(lengths) + dual_bits)
+    work, store = burden(rungs, len(data), len(data.queries), *data.shape, len(integers_of_dual), bits)
+    if work > MAX_WORK or store > MAX_STORE:
+        return (
+            f"a certificate must take at most {MAX_WORK} word operations to check and {MAX_STORE} bits for one "
+            f"matrix, got {work} and {store}."
+        )
+    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginlab.proofs_check.certificates.certificate import NonSeparableCertificate
-from marginlab.proofs_check.certificates.document import dual_block, unscaled_weights
+from marginlab.proofs_check.certificates.document import dual_block, too_much, unscaled_weights
 from marginlab.proofs_check.certificates.dyadic import (
     Integers,
     ceil_float,
@@ -27,6 +27,9 @@ from marginlab.proofs_check.certificates.support import fixed_point
 from marginlab.theory.constraints import RankOneConstraints
 from marginlab.theory.errors import InvalidInput
 from marginlab.theory.validation import Float, Int, frozen, shaped_array
+
+#: Key entries of a problem whose constraints are all gone through in integers at each exchange: a tenth of a second.
+MAX_SWEEP = 1 << 17
 
 
 def certify_non_separable(constraints: Float | RankOneConstraints, weights: Float) -> NonSeparableCertificate:
@@ -83,9 +86,19 @@ def _exact_weights(problem: ScaledProblem, rows: Int) -> tuple[RationalWeights |
     found = null_weights(problem, rows)
     if found is None and len(rows) <= MAX_ROWS // 2:  # the method makes a solve for each row
         found = exact_weights(problem.select(rows), np.zeros(0, dtype=np.intp))
+        found = RationalWeights(rows[found.rows], found.numerators, found.denominator, found.separates)
+        unit = problem.shape[0] * problem.shape[1]
+        if found.separates and (
+            len(problem) <= MAX_ROWS // 2 or (unit < MAX_ROWS // 2 and problem.keys.size <= MAX_SWEEP)
+        ):
+            try:
+                found = exact_weights(problem, found.rows)
+            except CertificateError as error:
+                return None, f"sum p_i z_i = 0 exactly: {error}"
+            if found.separates:
+                return None, "sum p_i z_i = 0 exactly: the constraints are separable"
         if found.separates:
             return None, "sum p_i z_i = 0 exactly: the constraints with a weight are separable by themselves"
-        found = RationalWeights(rows[found.rows], found.numerators, found.denominator, False)
     if found is None:
         return None, f"sum p_i z_i = 0 exactly: no rational weights were found on the {len(rows)} rows given"
     return found, None
@@ -107,13 +120,16 @@ def _certificate(
     plain, power = unscaled_weights(weights, exponent, problem.bits[rows], problem.shift)
     kind = "not-separable" if norm == 0 else "norm-bound"
     claims = {} if norm == 0 else {"margin_upper": decimal(upper, up=True)}
+    block = dual_block(rows, plain, power, denominator)
+    if limit := too_much(constraints, block, None, 0):
+        raise CertificateError(limit)
     result = np.zeros(len(problem))
     scale = int(np.max([int(w).bit_length() for w in plain]))
     result[rows] = rounded(plain, -scale)
     return NonSeparableCertificate(
         kind=kind,
         constraints=constraints,
-        weights_block=dual_block(rows, plain, power, denominator),
+        weights_block=block,
         claims=claims,
         margin_upper=ceil_float(upper),
         weights=frozen(result / result.sum()),

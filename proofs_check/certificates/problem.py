@@ -88,6 +88,24 @@ class ScaledProblem:
             norms=self.norms[rows],
         )
 
+    def names(self, rows: Int) -> list[bytes]:
+        """Bytes that are equal for equal scaled rows z'_i with equal factors (and -0.0 beside 0.0)."""
+        keys, queries = self.keys[rows] + 0.0, self.queries[self.sample[rows]] + 0.0
+        return [k.tobytes() + q.tobytes() for k, q in zip(keys, queries, strict=True)]
+
+    def distinct(self, rows: Int) -> Int:
+        """`rows` without those that another of them implies: one of equal z'_i, with the largest b_i."""
+        first: dict[bytes, int] = {}
+        for row, name in zip(rows.tolist(), self.names(rows), strict=True):
+            if name not in first or self.bits[row] > self.bits[first[name]]:
+                first[name] = row
+        return np.array(sorted(first.values()), dtype=np.intp)
+
+    def dense(self, rows: Int) -> Float:
+        """Those rows as vectors, shape (k, d_k d_q)."""
+        products = self.keys[rows][:, :, None] * self.queries[self.sample[rows]][:, None, :]
+        return products.reshape(len(rows), -1)
+
     def integer_rows(self, rows: Int) -> IntegerRows:
         """Those rows in exact integers."""
         return IntegerRows(self.keys[rows], self.query_integers, self.query_exponent, self.sample[rows])

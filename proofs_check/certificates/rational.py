@@ -22,6 +22,10 @@ from marginlab.theory.validation import Int
 #: Rows that the method may hold: rational solves of 53-bit data at this size take about a second each.
 MAX_ROWS = 128
 
+#: Constraints that may enter: the method ends in finitely many steps, of which a good start leaves a handful and
+#: none a small multiple of the rows.
+MAX_STEPS = 16 * MAX_ROWS
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RationalWeights:
@@ -105,7 +109,7 @@ def exact_weights(problem: ScaledProblem, start: Int) -> RationalWeights:
     Raises
     ------
     CertificateError
-        More than `MAX_ROWS` rows are needed.
+        More than `MAX_ROWS` rows are needed, or more than `MAX_STEPS` exchanges.
     """
     gram = _Gram(problem)
     thresholds = [power_of_two(int(b)) for b in problem.bits]
@@ -113,7 +117,13 @@ def exact_weights(problem: ScaledProblem, start: Int) -> RationalWeights:
     rows = [int(i) for i in start]
     solved = gram.solve(rows, [thresholds[i] for i in rows])
     weights = dict(zip(rows, solved, strict=True)) if solved and min(solved) >= 0 else {}
+    steps = 0
     while (row := _most_violated(problem, weights)) is not None:
+        steps += 1
+        if steps > MAX_STEPS:
+            raise CertificateError(
+                f"an exact optimum must be reached within {MAX_STEPS} exchanges, it was not."
+            )
         entering = Fraction(0)
         while True:  # until `row` is satisfied: each partial step drops one row
             rows = list(weights)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from marginlab.proofs_check.certificates.certificate import Certificate
-from marginlab.proofs_check.certificates.document import claims_of, dual_block, unscaled_weights
+from marginlab.proofs_check.certificates.document import claims_of, dual_block, too_much, unscaled_weights
 from marginlab.proofs_check.certificates.dyadic import ceil_float, floor_float, power_of_two, rounded_over
 from marginlab.proofs_check.certificates.errors import CertificateError
 from marginlab.proofs_check.certificates.problem import ScaledProblem, gamma, owned, scaled_problem
@@ -18,6 +18,13 @@ from marginlab.proofs_check.certificates.support import Support, fixed_point, pr
 from marginlab.theory.constraints import RankOneConstraints
 from marginlab.theory.errors import InvalidInput
 from marginlab.theory.validation import Float, Int, flag, frozen, shaped_array
+
+#: Rows or dimensions of a Gram matrix that is factored, and entries of that factor: a minute, and 1 GB.
+MAX_FACTOR, MAX_CELLS = 2048, 1 << 27
+
+#: Rows among which supports are exchanged in exact rationals (a tenth of a second a solve at this size), and
+#: how often more rows join them.
+MAX_EXCHANGED, MAX_EXCHANGES = 48, 8
 
 
 class Solution(Protocol):
@@ -113,11 +120,20 @@ def basic_weights(problem: ScaledProblem, rows: Int) -> Float:
     residual r of min ||F^T p|| , b^T p = 1 in the least-squares sense, the weights are p / (1 - b^T p). NNLS
     passes only through linearly independent supports.
     """
-    gram, _ = problem.gram(rows)
-    values, vectors = np.linalg.eigh(gram)
-    # eigh is off by a modest multiple of k u ||G||: what is below is taken for zero (a guess; nothing rests on it)
-    keep = values > values[-1] * gamma(16 * len(rows))
-    factor = vectors[:, keep] * np.sqrt(values[keep])
+    dimension = problem.shape[0] * problem.shape[1]
+    if (
+        min(len(rows), dimension) > MAX_FACTOR
+        or max(len(rows), dimension) * min(len(rows), dimension) > MAX_CELLS
+    ):
+        return np.zeros(len(rows))
+    if len(rows) > dimension:  # the rows themselves are the smaller factor
+        factor = problem.dense(rows)
+    else:
+        gram, _ = problem.gram(rows)
+        values, vectors = np.linalg.eigh(gram)
+        # eigh is off by a modest multiple of k u ||G||: what is below is taken for zero (nothing rests on it)
+        keep = values > values[-1] * gamma(16 * len(rows))
+        factor = vectors[:, keep] * np.sqrt(values[keep])
     system = np.vstack([factor.T, problem.thresholds[rows][None, :]])
     target = np.zeros(len(system))
     target[-1] = 1.0
@@ -129,21 +145,54 @@ def basic_weights(problem: ScaledProblem, rows: Int) -> Float:
     return weights / rest if rest > 0 else np.zeros(len(rows))
 
 
+def _exchanged(problem: ScaledProblem, near: Int, support: Support) -> Support | None:
+    """A proved support from exact exchanges of rows, where float64 cannot tell nearly equal ones apart.
+
+    Every constraint that is proved to be violated joins `near`, whose exact optimum is the next guess.
+    """
+    for _ in range(MAX_EXCHANGES):
+        near = np.union1d(near, np.array([*support.rows, *support.refuted], dtype=np.intp))
+        if len(near) > MAX_EXCHANGED:
+            return None
+        local = problem.select(near)
+        try:
+            found = exact_weights(local, np.searchsorted(near, support.rows))
+        except CertificateError:
+            return None
+        if not found.separates:
+            return None
+        weights = rounded_over(found.numerators, 0, found.denominator)
+        tried = proved_support(problem, near[found.rows], weights)
+        if tried is None or tried.unproved is None:
+            return tried
+        if not set(tried.refuted) - set(near.tolist()):
+            return None
+        support = tried
+    return None
+
+
 def _second_try(problem: ScaledProblem, W: Float, scaled: Float, first: Support | None) -> Support:
     """A support from NNLS on the rows near the margin; the weights as given if that leads nowhere."""
     unit = np.ldexp(W, -np.frexp(np.abs(W).max())[1])  # of order one, whatever the scale of W
     margins = np.einsum("ij,ij->i", problem.keys, (problem.queries @ unit.T)[problem.sample])
     ratio = margins / problem.thresholds
     # a heuristic choice of candidates (what is proved about them is not): float oracles leave 1e-9 at most
-    near = np.flatnonzero((scaled > 0) | (ratio <= ratio.min() * (1 + 1e-6)))
+    near = problem.distinct(np.flatnonzero((scaled > 0) | (ratio <= ratio.min() * (1 + 1e-6))))
+    tries = [] if first is None else [first]
     weights = basic_weights(problem, near)
     for least in (0.0, 2.0**-40 * weights.max()):  # NNLS leaves rounding where an exact weight is zero
         chosen = weights > least
         tried = proved_support(problem, near[chosen], weights[chosen]) if chosen.any() else None
-        if tried is not None and tried.positive:
+        if tried is not None and tried.unproved is None:
             return tried
-    if first is not None and first.positive:
-        return first
+        tries += [] if tried is None else [tried]
+    for tried in tries:
+        better = _exchanged(problem, near, tried) if tried.refuted or not tried.positive else None
+        if better is not None:
+            return better
+    for tried in reversed(tries):
+        if tried.positive:
+            return tried
     rows = np.flatnonzero(scaled > 0)
     weights, exponent = fixed_point(scaled[rows])
     reason = (
@@ -188,7 +237,8 @@ def _certificate(
     bounds = sandwich(problem, W, support.combination, total, support.margin)
     if bounds.lower <= 0:
         raise CertificateError("the largest margin > 0 could not be proved.")
-    kind = "exact" if denominator else "active-set" if support.unproved is None else "gap"
+    unproved = support.unproved
+    kind = "exact" if denominator else "active-set" if unproved is None else "gap"
     weights, exponent = unscaled_weights(
         support.weights, support.exponent, problem.bits[support.rows], problem.shift
     )
@@ -200,6 +250,12 @@ def _certificate(
         claims["margin_squared"] = f"{squared.numerator}/{squared.denominator}"
     dual = np.zeros(len(problem))
     dual[support.rows] = rounded_over(weights, exponent, denominator or 1)
+    limit = too_much(constraints, block, W, support.rungs if kind == "active-set" else 0)
+    if limit and kind == "active-set":
+        kind, unproved = "gap", f"the support is proved, but {limit}"
+        limit = too_much(constraints, block, W, 0)
+    if limit:
+        raise CertificateError(limit)
     shape = problem.shape if isinstance(constraints, RankOneConstraints) else problem.shape[:1]
     return Certificate(
         kind=kind,
@@ -216,6 +272,6 @@ def _certificate(
         radius=ceil_float(bounds.radius),
         dual=frozen(dual),
         active=frozen(np.array(block["support"], dtype=np.intp)),
-        unproved=support.unproved,
+        unproved=unproved,
         margin_squared=squared,
     )

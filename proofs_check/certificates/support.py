@@ -8,6 +8,7 @@ float64 is too short to decide.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -39,6 +40,9 @@ ENOUGH_BITS = 20
 #: 1e300.
 PRECISIONS = (128, 256, 512, 1024)
 
+#: Word operations, about k^3 a word, of a ball solve for what a cheaper proof left open: some seconds.
+MAX_SECOND_LOOK = 1 << 28
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Support:
@@ -58,6 +62,11 @@ class Support:
     margin : Fraction or None
         A lower bound of the smallest <V, z'_i> / b_i where the proof brings one along: it is attained on
         `rows`, or it is 1, since every other margin of W' is above 1 by more than ||W' - V|| ||z'_i||.
+    refuted : tuple of int
+        Rows outside `rows` whose margin is proved to be at most 1.
+    rungs : int
+        How many of the checker's precisions it may need to see the same: three reach well beyond what float64
+        with exact residuals decides, the fourth beyond all of `PRECISIONS`.
     """
 
     rows: Int
@@ -67,6 +76,8 @@ class Support:
     positive: bool
     unproved: str | None
     margin: Fraction | None = None
+    refuted: tuple[int, ...] = ()
+    rungs: int = 3
 
 
 def solution_radius(gram: Float, error: float, norms: Float, inverse: Float, residual: Float) -> Float | None:
@@ -168,12 +179,12 @@ def _refined(rows: IntegerRows, bits: Int, weights: Float, inverse: Float) -> _W
     return best
 
 
-def _arb_solution(rows: IntegerRows, bits: Int) -> tuple[Integers, int, Float] | None:
-    """Weights, exponent and radii from a ball solve of G p = b; None if no precision suffices."""
+def _arb_solutions(rows: IntegerRows, bits: Int) -> Iterator[tuple[int, Integers, int, Float]]:
+    """Precision, weights, exponent and radii of ball solves of G p = b, for each precision that suffices."""
     gram = fmpz_mat(rows.gram())
     prime = (1 << 61) - 1  # G nonsingular modulo a prime is nonsingular; the converse fails by rare chance
     if flint.nmod_mat(gram, prime).rank() < rows.count:
-        return None
+        return
     low = int(bits.min())
     target = [1 << (b - low) for b in bits.tolist()]
     for precision in PRECISIONS:
@@ -190,8 +201,7 @@ def _arb_solution(rows: IntegerRows, bits: Int) -> tuple[Integers, int, Float] |
         bottom = min(int(e) for _, e in centre)
         values = np.array([int(m) << (int(e) - bottom) for m, e in centre], dtype=np.object_)
         radii = [ceil_float(int(m) * power_of_two(int(e) + scale)) for m, e in radius]
-        return values, bottom + scale, np.array(radii)
-    return None
+        yield precision, values, bottom + scale, np.array(radii)
 
 
 def proved_support(problem: ScaledProblem, rows: Int, weights: Float) -> Support | None:
@@ -208,62 +218,104 @@ def proved_support(problem: ScaledProblem, rows: Int, weights: Float) -> Support
     gram, error = problem.gram(rows)
     norms, bits = problem.norms[rows], problem.bits[rows]
     exact = problem.integer_rows(rows)
-    found, radius = None, None
+    tried = None
     try:
         inverse = np.asarray(np.linalg.inv(gram), dtype=np.float64)
         found = _refined(exact, bits, weights, inverse)
         size = np.abs(found.residual_float())
         # upper bounds of |b - G p|: see `_Weights.residual_float`
         radius = solution_radius(gram, error, norms, inverse, size * (1 + gamma(8)) + 2.0**-990 * size.max())
+        if radius is not None:
+            tried, decided = _judged(problem, rows, exact, found, radius, rungs=3)
+            if decided:
+                return tried
     except np.linalg.LinAlgError:
         pass
-    if found is None or radius is None:
-        balls = _arb_solution(exact, bits)
-        if balls is None:
-            return None
-        found, radius = _weights(exact, bits, *balls[:2]), balls[2]
-    low = rounded(found.values, found.exponent) * (1 - gamma(8)) - radius  # wrong for negative ones, but < 0
+    # an exact tie stays open at any precision, so that more bits are not bought at any price
+    limit = MAX_SECOND_LOOK if tried is not None else np.inf
+    if len(rows) ** 3 * (PRECISIONS[0] // 64) > limit:
+        return tried
+    for precision, values, exponent, radius in _arb_solutions(exact, bits):
+        found = _weights(exact, bits, values, exponent)
+        finer, decided = _judged(problem, rows, exact, found, radius, rungs=4)
+        if decided or tried is None or finer.positive or not tried.positive:
+            tried = finer
+        if decided or len(rows) ** 3 * (2 * precision // 64) > MAX_SECOND_LOOK:
+            return tried
+    return tried
+
+
+def _judged(
+    problem: ScaledProblem, rows: Int, exact: IntegerRows, found: _Weights, radius: Float, *, rungs: int
+) -> tuple[Support, bool]:
+    """What weights within `radius` of the solution of G p = b prove, and whether more bits would add nothing."""
+    bits = problem.bits[rows]
+    centre = rounded(found.values, found.exponent)
+    low = centre * (1 - gamma(8)) - radius  # wrong for negative ones, but < 0
     if not (low > 0).all():
-        row = int(rows[np.argmin(low)])
+        row = int(np.argmin(low))
+        high = centre * (1 - gamma(8)) + radius  # an upper bound where it is negative
+        refuted = bool((high < 0).any())
+        row = int(np.argmin(high)) if refuted else row
+        said = f"at most {high[row]:.3g}" if refuted else f"at least {low[row]:.3g}"
         clipped = np.maximum(found.values, 0)
-        return Support(
+        support = Support(
             rows,
             clipped,
             found.exponent,
             exact.combine(clipped, found.exponent),
             False,
-            f"dual weight of constraint {row} > 0 (in units of its row it is at least {low.min():.3g})",
+            f"dual weight of constraint {int(rows[row])} > 0 (in units of its row it is {said})",
         )
+        return support, refuted
     # ||W' - V||^2 = (p - p~)^T G (p - p~) = (p - p~)^T (b - G p~) <= sum y |r|
     size = np.abs(found.residual_float()) * (1 + gamma(8))
     squared = (float(radius @ size) + float(radius.sum()) * 2.0**-990 * float(size.max())) * (
         1 + gamma(len(rows) + 8)
     ) + 2.0**-1060
+    refuted, open_rows = (), False
     if np.isfinite(squared):
         distance = ceil_root(Fraction(squared))
-        unproved = _unproved_margin(problem, rows, found.combination, distance)
+        unproved, refuted, open_rows = _unproved_margin(problem, rows, found.combination, distance)
     else:
-        unproved = "||W* - V|| < inf for the separator W* (its bound overflows)"
+        unproved, open_rows = "||W* - V|| < inf for the separator W* (its bound overflows)", True
     margin = min(1 + smallest_ratio((-found.residual).tolist(), found.power, bits), Fraction(1))
     margin = None if unproved else margin
-    return Support(rows, found.values, found.exponent, found.combination, True, unproved, margin)
+    support = Support(
+        rows, found.values, found.exponent, found.combination, True, unproved, margin, refuted, rungs
+    )
+    return support, bool(refuted) or not open_rows
 
 
 def _unproved_margin(
     problem: ScaledProblem, rows: Int, combination: Combination, distance: Fraction
-) -> str | None:
-    """The first row outside `rows` whose margin is not proved above b_j, given ||W' - V|| <= distance."""
+) -> tuple[str | None, tuple[int, ...], bool]:
+    """The first row outside `rows` whose margin is not proved above b_j, given ||W' - V|| <= distance.
+
+    Also all rows whose margin is proved to be at most b_j, and whether any is open either way.
+    """
     low, _ = problem.margin_bounds(combination)
     norms = problem.norms
     clear = low - ceil_float(distance) * norms * (1 + gamma(4)) > problem.thresholds * (1 + gamma(4))
     clear[rows] = True
     open_rows = np.flatnonzero(~clear)
     if len(open_rows) == 0:
-        return None
+        return None, (), False
     values, power = problem.integer_rows(open_rows).margins(combination)
-    for row, value in zip(open_rows.tolist(), values, strict=True):
+    refuted, undecided, ties = {}, {}, {}
+    names = problem.names(rows)
+    twins = set(zip(names, problem.bits[rows].tolist(), strict=True))
+    open_names = problem.names(open_rows)
+    for row, name, value in zip(open_rows.tolist(), open_names, values, strict=True):
+        if (name, int(problem.bits[row])) in twins:
+            ties[row] = "it is 1: the row equals one of the support"
+            continue
         excess = int(value) * power_of_two(power - int(problem.bits[row])) - 1
         slack = distance * Fraction(float(norms[row])) * power_of_two(-int(problem.bits[row]))
-        if excess <= slack:
-            return f"margin of constraint {row} > 1 (margin - 1 is at most {short(excess + slack)})"
-    return None
+        if excess <= -slack:
+            refuted[row] = f"it is false: margin - 1 is at most {short(excess + slack)}"
+        elif excess <= slack:
+            undecided[row] = f"margin - 1 lies between {short(excess - slack)} and {short(excess + slack)}"
+    for row, said in (*refuted.items(), *ties.items(), *undecided.items()):
+        return f"margin of constraint {row} > 1 ({said})", tuple(refuted), bool(undecided and not ties)
+    return None, (), False

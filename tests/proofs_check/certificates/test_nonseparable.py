@@ -70,7 +70,7 @@ def test_norm_bound_holds_on_separable_data(reference, seed):
     certificate = certify_non_separable(Z, rng.random(5))
     assert certificate.kind == "norm-bound"
     assert truth.margin_squared <= Fraction(certificate.margin_upper) ** 2
-    assert "separable by themselves" in str(certificate.unproved)
+    assert "the constraints are separable" in str(certificate.unproved)
     assert verify(certificate.document).accepted
     V = combination(reference, Z, certificate.document)
     total = sum(weights_of(certificate.document).values())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from marginlab.proofs_check.certificates.problem import gamma, scaled_problem
 from marginlab.proofs_check.certificates.rows import IntegerRows
-from marginlab.proofs_check.certificates.support import _arb_solution, solution_radius
+from marginlab.proofs_check.certificates.support import _arb_solutions, solution_radius
 from marginlab.theory.constraints import RankOneConstraints
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -82,11 +82,11 @@ def test_balls_contain_the_exact_solution(reference, seed, k, power):
     solution = reference.solve(
         [[reference.dot(a, b) for b in exact] for a in exact], [Fraction(2) ** int(b) for b in problem.bits]
     )
-    found = _arb_solution(problem.integer_rows(np.arange(k)), problem.bits)
+    found = next(_arb_solutions(problem.integer_rows(np.arange(k)), problem.bits), None)
     assert (found is None) == (solution is None)
     if found is None or solution is None:
         return
-    values, exponent, radius = found
+    _, values, exponent, radius = found
     for p, value, y in zip(solution, values, radius, strict=True):
         assert abs(p - int(value) * Fraction(2) ** exponent) <= Fraction(float(y))
         assert Fraction(float(y)) <= abs(p) / 2**20
