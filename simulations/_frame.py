@@ -172,6 +172,8 @@ def _combine(diffs, pi, pivot, scales, errors, P):
     M, error = -np.inf, 0.0
     for i in range(n):
         for t in range(K):
+            if np.isnan(pi[i, t]):  # W q overflowed: no frame can hold it, and comparisons would hide it
+                return np.nan, np.nan
             if pi[i, t] != 0.0 and scales[i] > M:
                 M = scales[i]
     P[:] = 0.0

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from marginlab.theory.match_copy import MatchCopyData
 
 
+#: Sizes of key differences, queries, value differences and value errors lie in 2^-100..2^100, or are zero. The
+#: squared norm of a gradient holds each of them (the value differences twice) to the second power: within
+#: 2^+-800 for one sample. So no product under- or overflows, and what one sample loses below e^-708 of another
+#: stays far below u of that one: error bounds that count roundings alone are then sound.
+LARGEST_EXPONENT = 100
+
+
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Problem:
     r"""Attention over K keys a sample: scores ``keys[i, t] @ W @ queries[i]``, output sum_t a_t values[i, t].
@@ -36,7 +43,10 @@ class Problem:
     Raises
     ------
     InvalidInput
-        Shapes that do not fit, NaN or infinities, K < 2, a match out of range.
+        Shapes that do not fit, NaN or infinities, K < 2, a match out of range, data of sizes that gradients
+        cannot be trusted with. In each sample the largest entry of the key differences, of the query, of the
+        value differences and of each ``values[i, t] - targets[i]`` must be zero or within 2^-100..2^100, about
+        8e-31 to 1e30: choose other units, which W and the loss absorb.
 
     Notes
     -----
@@ -68,6 +78,7 @@ class Problem:
             targets = values[np.arange(n), match]
         else:
             targets = shaped_array(targets, "targets", (n, values.shape[2]))
+        _check_sizes(keys, queries, values, match, targets)
         parts = {"keys": keys, "queries": queries, "values": values, "match": match, "targets": targets}
         for name, array in parts.items():
             object.__setattr__(self, name, frozen(array))
@@ -110,3 +121,24 @@ class Problem:
         """Margin constraints ``(k_match - k_t) @ W @ q >= 1``, sample by sample, rivals in order of t."""
         rivals = self.rivals
         return RankOneConstraints(self.key_diffs[rivals], self.queries, np.nonzero(rivals)[0])
+
+
+def _check_sizes(keys: Float, queries: Float, values: Float, match: Int, targets: Float) -> None:
+    """Refuse data whose products leave the range of float64; see `LARGEST_EXPONENT`."""
+    rows = np.arange(len(keys))
+    with np.errstate(over="ignore"):  # infinite differences are refused here
+        sizes = {
+            "key differences": np.abs(keys - keys[rows, match][:, None]).max(axis=(1, 2)),
+            "queries": np.abs(queries).max(axis=1),
+            "value differences": np.abs(values - values[rows, match][:, None]).max(axis=(1, 2)),
+            "differences of values and targets": np.abs(values - targets[:, None]).max(axis=2),
+        }
+    least, most = 2.0**-LARGEST_EXPONENT, 2.0**LARGEST_EXPONENT
+    for name, size in sizes.items():
+        bad = (size > 0) & ~((size >= least) & (size <= most))
+        if bad.any():
+            where = np.argwhere(bad)[0]
+            raise InvalidInput(
+                f"{name} must be zero or of a size (largest entry) between 2^-{LARGEST_EXPONENT} and "
+                f"2^{LARGEST_EXPONENT}, got {size[tuple(where)]:.3g} in sample {where[0]}."
+            )

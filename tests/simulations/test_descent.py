@@ -252,13 +252,10 @@ def test_bad_runs_are_refused(change, message):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_overflow_is_an_error_and_not_a_trajectory(engine):
     problem = Problem(
-        1e200 * np.array([[[1.0], [-1.0]]]),
-        np.ones((1, 1)),
-        1e200 * np.array([[[0.0], [1.0]]]),
-        np.array([0]),
+        np.array([[[1.0], [-1.0]]]), np.full((1, 1), 2.0**99), np.array([[[0.0], [1.0]]]), np.array([0])
     )
     with pytest.raises(InvalidInput, match=r"gradient .* finite in float64"):
-        run(problem, step=1.0, steps=3, record=1, engine=engine)
+        run(problem, step=1.0, steps=3, record=1, W0=[[1e300]], engine=engine)
 
 
 def test_bad_batches_are_refused():

@@ -88,3 +88,44 @@ def test_without_target_noise_the_target_is_the_selected_value_to_the_bit(copy):
 def test_two_tokens_leave_nothing_to_select():
     with pytest.raises(InvalidInput, match="at least 2 keys"):
         Problem.from_match_copy(sample(MatchCopyTask.template(T=2, d=3), 2, 0))
+
+
+@pytest.mark.parametrize("size", [1e-162, 1e-80, 1e-32, 1e31, 1e80, 1e200])
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("keys", "key differences"),
+        ("queries", "queries"),
+        ("values", "value differences"),
+        ("targets", "differences of values and targets"),
+    ],
+)
+def test_sizes_that_products_cannot_hold_are_refused(name, what, size):
+    parts = GOOD | {"targets": np.array([[0.0, 1, 2, 3], [20, 21, 22, 23]])}
+    if name == "targets":
+        if size < 1:  # v - target can be that small only around zero
+            parts["values"] = parts["values"] * [[[0.0]], [[1.0]]]
+            parts["targets"] = np.array([[size, 0, 0, 0], [20, 21, 22, 23]])
+        else:
+            parts["targets"] = parts["targets"] + size * np.array([[1.0], [0.0]])
+    else:
+        factor = np.array([size, 1.0]).reshape((2,) + (1,) * (parts[name].ndim - 1))
+        parts[name] = parts[name] * factor
+        if name == "values":
+            parts["targets"] = parts["targets"] * [[size], [1.0]]
+    with pytest.raises(InvalidInput, match=rf"{what} must be zero or of a size .* got .* in sample 0"):
+        Problem(**parts)
+
+
+@pytest.mark.parametrize("exponent", [-98, 94])
+def test_zero_and_the_ends_of_the_range_are_accepted(exponent):
+    zero = Problem(**(GOOD | {"queries": np.zeros((2, 2)), "values": np.zeros((2, 3, 4))}))
+    assert not zero.queries.any()
+    scaled = {name: np.ldexp(GOOD[name], exponent) for name in ("keys", "queries", "values")}
+    assert np.array_equal(Problem(**(GOOD | scaled)).keys, scaled["keys"])
+
+
+def test_differences_that_overflow_are_refused_without_a_warning():
+    keys = np.array([[[1.7e308], [-1.7e308]]])
+    with pytest.raises(InvalidInput, match=r"key differences must be .* got inf in sample 0"):
+        Problem(keys, [[1.0]], [[[0.0], [1.0]]], [0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -63,6 +64,40 @@ def test_hull_distance_of_simple_hulls():
     assert (zero.lower, zero.upper) == (0.0, 0.0)
     with pytest.raises(InvalidInput, match="points must be finite"):
         hull_distance(np.array([[np.nan]]))
+
+
+def segment_distance_squared(a, b):
+    """Squared distance of the origin to the segment [a, b], in rationals."""
+    a, b = ([Fraction(float(v)) for v in point] for point in (a, b))
+    along = [y - x for x, y in zip(a, b, strict=True)]
+    length = sum(v * v for v in along)
+    t = -sum(x * v for x, v in zip(a, along, strict=True)) / length if length else Fraction(0)
+    t = min(max(t, Fraction(0)), Fraction(1))
+    return sum((x + t * v) ** 2 for x, v in zip(a, along, strict=True))
+
+
+@settings(deadline=None, max_examples=80)
+@given(seeds, st.integers(1, 2), st.integers(1, 4))
+def test_both_bounds_of_a_hull_distance_hold_exactly(seed, m, d):
+    """Points and segments, whose distance is known in rationals: no rounding may carry a bound across it."""
+    rng = np.random.default_rng(seed)
+    points = rng.standard_normal((m, d)) * 10.0 ** rng.integers(-4, 5)
+    found = hull_distance(points)
+    exact = segment_distance_squared(points[0], points[-1])
+    assert Fraction(found.lower) ** 2 <= exact <= Fraction(found.upper) ** 2
+    # and both are within their own rounding of it: twice 2 (m + d + 4) ulp, in units of the largest point
+    width = 8 * (m + d + 4) * np.finfo(float).eps * np.linalg.norm(points, axis=1).max()
+    assert found.upper - found.lower <= width or found.lower == 0.0
+
+
+@pytest.mark.parametrize(
+    ("points", "distance"),
+    [([[1.0, 1.0], [1.0, -1.0]], 1.0), ([[3.0, 4.0]], 5.0), ([[8.0, 6.0], [8.0, 7.0]], 10.0), ([[2.0]], 2.0)],
+)
+def test_bounds_enclose_a_distance_that_is_a_float(points, distance):
+    """Where rounding is nil, the allowance for it is all that parts the bounds from the truth."""
+    found = hull_distance(np.array(points))
+    assert found.lower < distance < found.upper
 
 
 @settings(deadline=None, max_examples=40)
