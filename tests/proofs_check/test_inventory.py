@@ -152,3 +152,12 @@ def test_bibtex_escapes() -> None:
     work: dict[str, Any] = {"title": "50% & {more}_$", "authors": ["A, B."], "year": 2000, "venue": "X"}
     assert r"title = {{50\% \& \{more\}\_\$}}" in bibtex("k", work)
     assert bibtex("k", work).startswith("@inproceedings{k,")
+
+
+def test_what_only_excludes_instances_is_not_called_checked() -> None:
+    """An assumption's predicate, a definition or a slip of notation that no verdict depends on is no check."""
+    for paper in inventory():
+        for found in paper.entries:
+            if found.claims:
+                assert found.kind != "erratum", found.label
+                assert not re.search("as assumption|the claims? uses?|excluded", found.reason), found.label
