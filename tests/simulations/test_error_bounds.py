@@ -91,6 +91,15 @@ def test_the_bound_covers_the_worst_roundings_of_the_margins():
     assert found.error_bound <= 1e-6  # and the bound is of use
 
 
+def test_the_cross_entropy_bound_covers_the_worst_roundings_of_the_margins():
+    """As above for one saturated rival: a_t (k_y - k_t) q^T changes by a factor of e to 2 d u ||x||."""
+    d, size = 1000, 100.0
+    unit = np.random.default_rng(0).choice([-1.0, 1.0], d) / np.sqrt(d)
+    problem = Problem([[unit, np.zeros(d)]], unit[None], [[[1.0], [0.0]]], [0])
+    found = log_gradient(problem, size * np.outer(unit, unit), loss="cross-entropy")
+    assert 2 * d * U * size <= found.error_bound <= 1e-6
+
+
 @settings(deadline=None, max_examples=60)
 @given(seeds, st.sampled_from(["mse", "cross-entropy"]), st.sampled_from([1.0, 30.0, 300.0, 1000.0]))
 def test_samples_of_very_different_sizes_are_within_the_bound(exact_gradient, seed, loss, gap):
