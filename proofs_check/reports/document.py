@@ -66,9 +66,17 @@ def registry_document(registry: Registry, selected: Sequence[Claim]) -> dict[str
             for c in registry
             if c.id in chosen
         },
+        "inventory": _has_ours(registry),
         "judgements": sum(c.judgements for c in registry),
         "level": registry.level,
     }
+
+
+def _has_ours(registry: Registry) -> bool:
+    """Whether a claim of marginlab's own inventory is registered."""
+    from marginlab.proofs_check.inventory import inventory
+
+    return any(name in registry for paper in inventory() for entry in paper.entries for name in entry.claims)
 
 
 def report_document(
@@ -135,7 +143,8 @@ def report_document(
             }
             for c in left
         ],
-        "inventory": inventory_document(),
+        # What is not checked of the papers that are marginlab's subject says nothing of somebody else's claims.
+        "inventory": inventory_document(None if registry["inventory"] else ()),
         "bibliography": bibliography(),
     }
     return jsonable(document)

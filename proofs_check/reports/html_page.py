@@ -18,11 +18,16 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
-#: Draws a claim's figure from the claim's part of the document; returns SVG.
+#: Draws a claim's figure from the claim's part of the document; returns SVG. A text in its attribute ``caption``
+#: (optional) stands below the picture.
 Drawer = Callable[[Mapping[str, Any]], str]
 
 
-def html_report(document: Mapping[str, Any], drawings: Mapping[str, str | Exception] | None = None) -> str:
+def html_report(
+    document: Mapping[str, Any],
+    drawings: Mapping[str, str | Exception] | None = None,
+    captions: Mapping[str, str] | None = None,
+) -> str:
     """The whole report as HTML.
 
     Parameters
@@ -31,6 +36,8 @@ def html_report(document: Mapping[str, Any], drawings: Mapping[str, str | Except
         The report document.
     drawings : mapping of claim id to SVG text or to what went wrong, optional
         As `draw_figures` returns them.
+    captions : mapping of claim id to text, optional
+        As `figure_captions` returns them.
     """
     from markupsafe import Markup
 
@@ -42,7 +49,11 @@ def html_report(document: Mapping[str, Any], drawings: Mapping[str, str | Except
         ran={claim["id"] for claim in document["claims"]},
         style=Markup(_style()),
         graph=Markup(claims_graph_svg(document)) if document["claims"] else "",
-        figures={c["id"]: _figure(c, drawings.get(c["id"])) for c in document["claims"] if c["figure"]},
+        figures={
+            c["id"]: _figure(c, drawings.get(c["id"]), (captions or {}).get(c["id"], ""))
+            for c in document["claims"]
+            if c["figure"]
+        },
         glossary=glossary.GLOSSARY,
         sources=glossary.SOURCES,
         kinds=glossary.KINDS,
@@ -78,6 +89,14 @@ def draw_figures(
     return drawn
 
 
+def figure_captions(
+    document: Mapping[str, Any], drawers: Mapping[str, Drawer] | None = None
+) -> dict[str, str]:
+    """What a drawer says about its pictures, in its attribute ``caption``, for every claim whose drawer has one."""
+    found = {c["id"]: getattr((drawers or {}).get(c["figure"]), "caption", "") for c in document["claims"]}
+    return {name: caption for name, caption in found.items() if caption}
+
+
 def anchor(claim_id: str) -> str:
     """Fragment identifier of a claim: letters, digits and hyphens only."""
     return "claim-" + claim_id.replace("/", "--")
@@ -95,7 +114,7 @@ def answers(claim: Mapping[str, Any], assumption: str) -> str:
     )
 
 
-def _figure(claim: Mapping[str, Any], drawing: str | Exception | None) -> Markup:
+def _figure(claim: Mapping[str, Any], drawing: str | Exception | None, caption: str) -> Markup:
     """The figure as an image of its own: its ids, styles and scripts cannot touch the page."""
     from markupsafe import Markup
 
@@ -104,6 +123,7 @@ def _figure(claim: Mapping[str, Any], drawing: str | Exception | None) -> Markup
         text = f"Figure of {claim['id']}: {claim['title']}"
         return Markup(
             f'<p class="figure"><img alt="{escape(text)}" src="data:image/svg+xml;base64,{data}"></p>'
+            + (f'<p class="caption small soft">{text_to_html(caption)}</p>' if caption else "")
         )
     why = f"it could not be drawn: {drawing}" if drawing is not None else "nothing installed here draws it"
     return Markup(f'<p class="soft">Figure {escape(claim["figure"])}: {escape(why)}.</p>')

@@ -111,14 +111,15 @@ def latex_report(document: Mapping[str, Any]) -> str:
     """
     run, inventory = document["run"], document["inventory"]
     revision = document["environment"]["git"]["revision"] or "unknown"
+    items = ""
+    if inventory["papers"]:
+        items = f"{inventory['checked']} inventory items are checked by a claim, {inventory['not_checked']} are not. "
     lines = [
         _PREAMBLE,
         f"\\section*{{Claims checked by marginlab {latex_text(document['marginlab'])}}}",
         latex_text(
-            f"{inventory['checked']} inventory items are checked by a claim, "
-            f"{inventory['not_checked']} are not. "
-            f"{wording.exit_sentence(document)} Tier {run['tier']}, started {run['started']}, "
-            f"config hash {run['config_hash'][:16]}, revision {revision}."
+            f"{items}{wording.exit_sentence(document)} Tier {run['tier']}, started {run['started']}, "
+            f"config hash {run['config_hash'][:16]}, marginlab's revision {revision}."
         ),
         "",
         *latex_table(document),

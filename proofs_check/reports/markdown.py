@@ -12,7 +12,11 @@ from marginlab.proofs_check.reports.mathematics import convertible, pieces
 _SPECIAL = re.compile(r"([\\`*_\[\]<#|~$&])")
 
 
-def markdown_report(document: Mapping[str, Any], pictures: Mapping[str, str] | None = None) -> str:
+def markdown_report(
+    document: Mapping[str, Any],
+    pictures: Mapping[str, str] | None = None,
+    captions: Mapping[str, str] | None = None,
+) -> str:
     """The report in Markdown with $...$ mathematics.
 
     Parameters
@@ -20,6 +24,7 @@ def markdown_report(document: Mapping[str, Any], pictures: Mapping[str, str] | N
     document : mapping
     pictures : mapping of claim id to path, optional
         Figures beside the file.
+    captions : mapping of claim id to text, optional
     """
     run = document["run"]
     lines = [
@@ -29,20 +34,24 @@ def markdown_report(document: Mapping[str, Any], pictures: Mapping[str, str] | N
         f"started {_escaped(run['started'])}, "
         f"{wording.duration(run['seconds'])} in all.",
         "",
-        *_inventory(document["inventory"], {c["id"] for c in document["claims"]}),
+        *(
+            _inventory(document["inventory"], {c["id"] for c in document["claims"]})
+            if document["inventory"]["papers"]
+            else []
+        ),
         "## Outcome",
         "",
         _escaped(wording.exit_sentence(document)),
         "",
-        f"{document['totals']['instances']} instances, {document['totals']['excluded']} of them excluded "
-        "(an assumption does not hold, or not decided).",
+        f"{document['totals']['instances']} instance judgements (an instance counts once for each claim on it), "
+        f"{document['totals']['excluded']} of them excluded (an assumption does not hold, or not decided).",
         "",
         *_verdicts(document),
         "## Claims",
         "",
     ]
     for claim in document["claims"]:
-        lines += _claim(claim, (pictures or {}).get(claim["id"]))
+        lines += _claim(claim, (pictures or {}).get(claim["id"]), (captions or {}).get(claim["id"], ""))
     return (
         "\n".join([*lines, *_run(document), *_glossary(), *_works(document["bibliography"])]).rstrip() + "\n"
     )
@@ -96,7 +105,7 @@ def _verdicts(document: Mapping[str, Any]) -> list[str]:
     return [*lines, ""] if document["not_selected"] else lines
 
 
-def _claim(claim: Mapping[str, Any], picture: str | None) -> list[str]:
+def _claim(claim: Mapping[str, Any], picture: str | None, caption: str) -> list[str]:
     judged, excluded = wording.split_instances(claim)
     mark = "as expected" if claim["as_expected"] else "NOT as expected"
     rests = (
@@ -122,7 +131,7 @@ def _claim(claim: Mapping[str, Any], picture: str | None) -> list[str]:
     if claim["notes"]:
         lines += [_maths(claim["notes"]), ""]
     if picture:
-        lines += [f"![Figure of {claim['id']}]({picture})", ""]
+        lines += [f"![Figure of {claim['id']}]({picture})", "", *([_maths(caption), ""] if caption else [])]
     lines += [f"- assumes **{_escaped(a['name'])}**: {_maths(a['statement'])}" for a in claim["assumes"]]
     lines += [""] if claim["assumes"] else []
     if claim["outcome"]:
@@ -186,7 +195,7 @@ def _run(document: Mapping[str, Any]) -> list[str]:
         f"selection: {_escaped(', '.join(run['selection'] or ['all claims of the tier']))}",
         f"- error level {wording.number(run['error_level'])} over {run['judgements']} statistical "
         f"judgements; workers {run['jobs']}; result store: {_escaped(run['store'] or 'none')}",
-        f"- revision {_escaped(git['revision'] or 'unknown')}{dirty}",
+        f"- marginlab's revision {_escaped(git['revision'] or 'unknown')}{dirty}",
         f"- Python {_escaped(environment['python'])} on {_escaped(environment['platform'])}; "
         f"{_escaped(str(environment['cpu'] or 'unknown processor'))}, {environment['cores']} cores, "
         f"threads {_escaped(wording.compact(environment['threads']))}; "

@@ -6,12 +6,12 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
 from marginlab.proofs_check.reports.graph import claims_graph_dot, claims_graph_svg
-from marginlab.proofs_check.reports.html_page import Drawer, draw_figures, html_report
+from marginlab.proofs_check.reports.html_page import Drawer, draw_figures, figure_captions, html_report
 from marginlab.proofs_check.reports.junit import junit_report
 from marginlab.proofs_check.reports.latex import latex_report
 from marginlab.proofs_check.reports.markdown import markdown_report
@@ -48,11 +48,12 @@ def write_reports(
         raise InvalidInput("the report needs the name of a folder, got an empty one.")
     drawings = draw_figures(document, figures)
     drawn = {i: svg for i, svg in drawings.items() if isinstance(svg, str)}
+    captions = {i: text for i, text in figure_captions(document, figures).items() if i in drawn}
     pictures = {i: f"figures/{i.replace('/', '--')}.svg" for i in drawn}
     texts = {
         "report.json": json_report(document),
-        "report.html": html_report(document, drawings),
-        "report.md": markdown_report(document, pictures),
+        "report.html": html_report(document, drawings, captions),
+        "report.md": markdown_report(document, pictures, captions),
         "report.tex": latex_report(document),
         "report.junit.xml": junit_report(document),
         "graph.svg": claims_graph_svg(document),
@@ -82,10 +83,21 @@ def json_report(document: Mapping[str, Any]) -> str:
 def figure_drawers() -> dict[str, Drawer]:
     """Drawers that installed packages offer (entry point group ``marginlab.figures``), loaded when called."""
 
-    def drawer(point: Any) -> Drawer:
-        return lambda claim: point.load()(claim)
+    return {point.name: _LazyDrawer(point) for point in entry_points(group="marginlab.figures")}
 
-    return {point.name: drawer(point) for point in entry_points(group="marginlab.figures")}
+
+class _LazyDrawer:
+    """A drawer that is loaded when it draws."""
+
+    def __init__(self, point: EntryPoint) -> None:
+        self._point = point
+        self.caption = ""
+
+    def __call__(self, claim: Mapping[str, Any]) -> str:
+        drawer = self._point.load()
+        drawing = drawer(claim)
+        self.caption = str(getattr(drawer, "caption", ""))
+        return drawing
 
 
 def _write(path: Path, text: str) -> Path:

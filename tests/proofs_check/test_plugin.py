@@ -406,3 +406,13 @@ def test_an_empty_name_is_no_folder(option: str, foreign: pytest.Pytester) -> No
     assert result.ret == 4
     result.stderr.fnmatch_lines([f"*{option} needs the name of a folder, got an empty one*"])
     assert not list(foreign.path.glob("report.*"))
+
+
+@pytest.mark.parametrize(("rests", "papers"), [("", 0), ("depends_on=('match-copy/separator',)", 4)])
+def test_the_inventory_opens_reports_of_marginlab_s_claims_only(
+    rests: str, papers: int, foreign: pytest.Pytester
+) -> None:
+    foreign.makepyfile(f"from own_claims import make\n\ngood = make('good', {rests})\n")
+    assert _run(foreign, "--claims-report", "out").ret == 0
+    report = json.loads((foreign.path / "out" / "report.json").read_text())
+    assert len(report["inventory"]["papers"]) == papers

@@ -143,8 +143,8 @@ def _print_summary(console: Console, document: dict[str, Any]) -> None:
     totals = document["totals"]
     console.print(
         f"{totals['as_expected']} of {totals['claims']} claims and {totals['controls_as_expected']} of "
-        f"{totals['controls']} controls as expected; {totals['excluded']} of {totals['instances']} instances "
-        f"excluded; {totals['not_selected']} claims NOT SELECTED; {document['run']['seconds']:.1f} s"
+        f"{totals['controls']} controls as expected; {totals['excluded']} of {totals['instances']} instance "
+        f"judgements excluded; {totals['not_selected']} claims NOT SELECTED; {document['run']['seconds']:.1f} s"
     )
     for claim in document["not_selected"]:
         console.print(f"NOT SELECTED {claim['id']}: {claim['reason']}", markup=False, soft_wrap=True)

@@ -207,7 +207,8 @@ def make_document(claims: Sequence[Claim], *, without: Sequence[tuple[str, str]]
         ]
     outcomes, controls = outcome_documents(found)
     return report_document(
-        registry=registry_document(registry, selected),
+        # These claims stand for marginlab's own, whose reports open with the inventory.
+        registry=registry_document(registry, selected) | {"inventory": True},
         outcomes=outcomes,
         controls=controls,
         config=config,

@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
-from marginlab.proofs_check.reports import figure_drawers, write_reports
+from marginlab.proofs_check.inventory import inventory_document
+from marginlab.proofs_check.reports import figure_drawers, report_schema, write_reports
 from marginlab.proofs_check.reports import writing as module
 from marginlab.theory.errors import InvalidInput
 
@@ -85,3 +88,28 @@ def test_reading_the_package_loads_no_template_engine() -> None:
         "import sys, marginlab.proofs_check.reports; assert not {'jinja2', 'latex2mathml'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def _captioned(claim: Mapping[str, Any]) -> str:
+    return f"<svg>{claim['id']}</svg>"
+
+
+_captioned.caption = "A line $x$, dotted over <two> decades."  # type: ignore[attr-defined]
+
+
+def test_a_drawer_s_caption_stands_below_its_picture(document: dict[str, Any], tmp_path: Path) -> None:
+    write_reports(document, tmp_path, {"line": _captioned})
+    page = (tmp_path / "report.html").read_text()
+    assert '<p class="caption small soft">A line <math' in page
+    assert "dotted over &lt;two&gt; decades." in page
+    assert "dotted over &lt;two> decades." in (tmp_path / "report.md").read_text()
+
+
+def test_a_report_of_others_claims_has_no_inventory(good_document: dict[str, Any], tmp_path: Path) -> None:
+    foreign = {**good_document, "inventory": inventory_document(())}
+    jsonschema.validate(foreign, report_schema())
+    write_reports(foreign, tmp_path)
+    for name in ("report.html", "report.md", "report.tex"):
+        text = (tmp_path / name).read_text()
+        assert "What is checked, and what is not" not in text
+        assert "inventory items" not in text
