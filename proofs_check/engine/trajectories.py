@@ -253,7 +253,7 @@ def emergence(claim: Claim, measured: Curve, predicted: Emergence) -> Judgement:
     surely_above = int(np.argmax(y.lo > predicted.after))
     crossing = float(x[maybe_above - 1]), float(x[surely_above])
     return _inside(
-        Interval(np.array(crossing[0]), np.array(crossing[1]), y.rule),
+        Interval(np.array(crossing[0]), np.array(crossing[1]), "between recorded points"),
         predicted.window,
         f"{text}, crossing {predicted.after:g} at {measured.x_name} in {show(crossing)}; "
         f"window {predicted.window}",

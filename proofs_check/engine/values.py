@@ -29,12 +29,13 @@ class Interval:
     ----------
     lo, hi : array-like of floats of one shape, lo <= hi, NaN refused (infinite ends are allowed)
     rule : str
-        Why it is this wide: "exact", or the sentence that a function of `tolerances` returns.
+        Why it is this wide: "exact" if it has no width, else the sentence that a function of `tolerances`
+        returns, or what states a range.
 
     Raises
     ------
     InvalidInput
-        Shapes differ, an end is NaN, or lo > hi.
+        Shapes differ, an end is NaN, lo > hi, or a width that no rule explains.
     """
 
     lo: Float
@@ -49,6 +50,8 @@ class Interval:
             raise InvalidInput("an interval's ends must not be NaN.")
         if (lo > hi).any():
             raise InvalidInput(f"an interval's lower end must not exceed its upper end, got {lo} > {hi}.")
+        if (lo < hi).any() and self.rule.strip() in ("", "exact"):
+            raise InvalidInput("an interval with a width says by which rule it is so wide: 'exact' is none.")
         object.__setattr__(self, "lo", lo)
         object.__setattr__(self, "hi", hi)
 

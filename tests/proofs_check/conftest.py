@@ -44,7 +44,7 @@ def statistical(name, judgements=3):
 
     return make(
         name, measure, kind=Kind.ESTIMATE, evidence=Evidence.STATISTICAL, judgements=judgements,
-        unit="token, given this run", predict=lambda i, c: Interval(np.array(0.0), np.array(c["bound"])),
+        unit="token, given this run", predict=lambda i, c: Interval(np.array(0.0), np.array(c["bound"]), "stated"),
     )
 """
 

@@ -45,7 +45,11 @@ def test_claim_that_passes(foreign: pytest.Pytester) -> None:
         ("make('c', constants={'bound': 0.0})", "FAIL", "upper bound 0"),
         ("make('c', assumes=(_answer('FAILS'),))", "VACUOUS", "assumption A1 does not hold: as told"),
         ("make('c', assumes=(_answer('UNDECIDED'),))", "INCONCLUSIVE", "A1 cannot be decided: as told"),
-        ("make('c', lambda i: Interval(np.array(0.), np.array(2.)))", "INCONCLUSIVE", "straddles the bound"),
+        (
+            "make('c', lambda i: Interval(np.array(0.), np.array(2.), 'wide'))",
+            "INCONCLUSIVE",
+            "straddles the bound",
+        ),
         ("make('c', lambda i: 1 / 0)", "ERROR", "ZeroDivisionError"),
     ],
 )

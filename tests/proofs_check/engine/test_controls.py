@@ -59,7 +59,7 @@ class TestPlant:
         assert (outcome.verdict, outcome.as_expected) == (Verdict.PASS, False)
 
     def test_that_straddles_is_unexpected(self, claim: Any) -> None:
-        wide = Interval(np.array(-2.0), np.array(0.5))
+        wide = Interval(np.array(-2.0), np.array(0.5), "stated")
         assert evaluate_claim(claim(measured=[wide]), Run(RunConfig())).verdict is Verdict.PASS
         outcome = _outcome(claim(measured=[wide]))
         assert (outcome.verdict, outcome.as_expected) == (Verdict.INCONCLUSIVE, False)

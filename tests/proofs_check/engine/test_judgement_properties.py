@@ -30,12 +30,12 @@ INTERVAL_KINDS = [Kind.IDENTITY, Kind.UPPER, Kind.LOWER, Kind.TIGHT, Kind.ESTIMA
 def _random(rng: np.random.Generator, shape: tuple[int, ...], top: int = 6) -> Interval:
     """Ends on a small grid of integers, so that touching and equal ends are common."""
     ends = np.sort(rng.integers(0, top, (2, *shape)), axis=0)
-    return Interval(ends[0], ends[1])
+    return Interval(ends[0], ends[1], "stated")
 
 
 def _widened(value: Interval, rng: np.random.Generator) -> Interval:
     return Interval(
-        value.lo - rng.integers(0, 3, value.shape), value.hi + rng.integers(0, 3, value.shape), value.rule
+        value.lo - rng.integers(0, 3, value.shape), value.hi + rng.integers(0, 3, value.shape), "widened"
     )
 
 
@@ -130,7 +130,9 @@ def test_from_fail_to_pass_through_inconclusive(kind: Kind, seed: int, claim: An
     found = []
     for shift in range(12, -13, -1):
         lo = np.array(float(sign * shift))
-        found.append(order[judge(claim(kind), Interval(lo, lo + width), Interval.exact(0.0)).verdict])
+        found.append(
+            order[judge(claim(kind), Interval(lo, lo + width, "stated"), Interval.exact(0.0)).verdict]
+        )
     assert found == sorted(found)
     assert set(found) == {0, 1, 2}
 
@@ -142,11 +144,11 @@ def test_broadcasting_equals_one_by_one(kind: Kind, seed: int, claim: Any) -> No
     """A scalar prediction stands for an array of copies, and FAIL of one component fails the array."""
     rng = np.random.default_rng(seed)
     measured, predicted = _random(rng, (2, 3)), _random(rng, ())
-    full = Interval(np.full((2, 3), predicted.lo), np.full((2, 3), predicted.hi))
+    full = Interval(np.full((2, 3), predicted.lo), np.full((2, 3), predicted.hi), "stated")
     assert judge(claim(kind), measured, predicted) == judge(claim(kind), measured, full)
     if kind is not Kind.TIGHT:
         each = [
-            judge(claim(kind), Interval(measured.lo[i], measured.hi[i]), predicted).verdict
+            judge(claim(kind), Interval(measured.lo[i], measured.hi[i], "stated"), predicted).verdict
             for i in np.ndindex(2, 3)
         ]
         worst = next(v for v in (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS) if v in each)
@@ -164,7 +166,7 @@ def test_shapes_that_do_not_fit(kind: Kind, claim: Any) -> None:
 def test_unbounded_measurement_never_passes_where_a_finite_one_could_fail(
     kind: Kind, lo: float, hi: float, claim: Any
 ) -> None:
-    measured, predicted = Interval(np.array(lo), np.array(hi)), Interval.exact(3.0)
+    measured, predicted = Interval(np.array(lo), np.array(hi), "stated"), Interval.exact(3.0)
     assert judge(claim(kind), measured, predicted).verdict is Verdict.INCONCLUSIVE
 
 
@@ -203,7 +205,9 @@ def test_slopes_enclose_every_curve_between_the_ends(seed: int) -> None:
     x = np.cumsum(rng.integers(1, 3, 12)).astype(float)
     lo = rng.integers(-8, 8, 12)
     hi = lo + rng.integers(0, 4, 12)
-    pieces, edges = slopes(x, Interval(lo.astype(float), hi.astype(float)), (x[0], x[-1]), log_log=False)
+    pieces, edges = slopes(
+        x, Interval(lo.astype(float), hi.astype(float), "stated"), (x[0], x[-1]), log_log=False
+    )
     inside = rng.integers(lo, hi + 1)
     at = [int(np.flatnonzero(x == e)[0]) for e in edges]
     slack = Fraction(1, 2**48)  # the ends are rounded twice: 2 u of a quotient below 2^5
@@ -223,10 +227,10 @@ def test_power_law_has_its_exponent(seed: int, claim: Any) -> None:
     curve = Curve(x=x, y=Interval.exact(scale * x**power), x_name="x", y_name="y", log_log=True)
     # Twice log y, each rounded to 2^-52 |log y| <= 2^-52 64, over pieces at least log(1e4)/5 long.
     error = 2 * 2.0**-46 / (np.log(1e4) / 5)
-    band = Interval(np.array(power - error), np.array(power + error))
+    band = Interval(np.array(power - error), np.array(power + error), "stated")
     given_claim = claim(Kind.RATE, window=(1.0, 1e4))
     assert judge(given_claim, curve, band).verdict is Verdict.PASS
-    other = Interval(np.array(power + 0.1), np.array(power + 0.2))
+    other = Interval(np.array(power + 0.1), np.array(power + 0.2), "stated")
     assert judge(given_claim, curve, other).verdict is Verdict.FAIL
 
 
@@ -252,10 +256,10 @@ def test_emergence_encloses_the_true_crossing(seed: int, claim: Any) -> None:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: Interval(np.array(np.nan), np.array(1.0)),
+        lambda: Interval(np.array(np.nan), np.array(1.0), "stated"),
         lambda: Interval.exact([0.0, np.nan]),
-        lambda: Interval(np.array(2.0), np.array(1.0)),
-        lambda: Interval(np.zeros(2), np.zeros(3)),
+        lambda: Interval(np.array(2.0), np.array(1.0), "stated"),
+        lambda: Interval(np.zeros(2), np.zeros(3), "stated"),
         lambda: Interval.around(1.0, -1e-300, "wrong"),
         lambda: Interval.around(1.0, np.nan, "wrong"),
         lambda: Curve(x=np.array([1.0, 1.0]), y=Interval.exact([0.0, 1.0]), x_name="x", y_name="y"),
@@ -297,6 +301,6 @@ def test_around_loses_nothing_by_rounding(seed: int) -> None:
 
 
 def test_mid_of_half_infinite_intervals() -> None:
-    value = Interval(np.array([0.0, -np.inf, 1.0, 1e308]), np.array([np.inf, 2.0, 3.0, 1.7e308]))
+    value = Interval(np.array([0.0, -np.inf, 1.0, 1e308]), np.array([np.inf, 2.0, 3.0, 1.7e308]), "stated")
     np.testing.assert_array_equal(value.mid, [0.0, 2.0, 2.0, 1.35e308])
     np.testing.assert_array_equal(value.bounded, [False, False, True, True])

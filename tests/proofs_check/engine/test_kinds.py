@@ -16,13 +16,15 @@ X = np.geomspace(1.0, 100.0, 41)
 
 def _curve(values: Any, width: float = 0.0, x: Any = X, log_log: bool = False) -> Curve:
     y = np.asarray(values, dtype=float)
-    return Curve(x=x, y=Interval(y - width, y + width), x_name="step", y_name="norm", log_log=log_log)
+    return Curve(
+        x=x, y=Interval(y - width, y + width, "stated"), x_name="step", y_name="norm", log_log=log_log
+    )
 
 
 def _approach(power: float, width: float = 0.0, rival: float | None = None) -> Approach:
     """1 - cos = norm^-power / 10, with a relative width; `rival` scales what another oracle says."""
     value = 0.1 * X**-power
-    found = Interval(value * (1 - width), value * (1 + width))
+    found = Interval(value * (1 - width), value * (1 + width), "stated")
     others = {} if rival is None else {"rival": Interval.exact(value * rival)}
     return Approach(time=X, norm=X, one_minus_cos=found, separators=others)
 
@@ -51,39 +53,39 @@ CASES = [
         one,
         Interval.exact(1.0),
         Interval.exact(1.0 + 2**-52),
-        Interval(np.array(0.0), np.array(np.inf)),
+        Interval(np.array(0.0), np.array(np.inf), "stated"),
     ),
     Case(
         Kind.UPPER,
         one,
         Interval.exact(1.0),
         Interval.exact(1.0 + 2**-52),
-        Interval(np.array(0.9), np.array(1.1)),
+        Interval(np.array(0.9), np.array(1.1), "stated"),
     ),
     Case(
         Kind.LOWER,
         one,
         Interval.exact(1.0),
         Interval.exact(1.0 - 2**-53),
-        Interval(np.array(0.9), np.array(1.1)),
+        Interval(np.array(0.9), np.array(1.1), "stated"),
     ),
     Case(
         Kind.TIGHT,
         one,
         Interval.exact([0.2, 1.0]),
         Interval.exact([0.2, 0.9]),
-        Interval(np.array([1.0, -np.inf]), np.array([1.0, np.inf])),
+        Interval(np.array([1.0, -np.inf]), np.array([1.0, np.inf]), "stated"),
     ),
     Case(
         Kind.TIGHT,
         one,
-        Interval(np.array([0.2, 0.9]), np.array([0.3, 1.1])),
+        Interval(np.array([0.2, 0.9]), np.array([0.3, 1.1]), "stated"),
         Interval.exact([1.0, 1.1]),
-        Interval(np.array([0.2, 0.9]), np.array([0.3, np.inf])),
+        Interval(np.array([0.2, 0.9]), np.array([0.3, np.inf]), "stated"),
     ),
     Case(
         Kind.RATE,
-        Interval(np.array(0.49), np.array(0.51)),
+        Interval(np.array(0.49), np.array(0.51), "stated"),
         _curve(0.5 * X),
         _curve(0.6 * X),
         _curve(0.5 * X, width=1.0),
@@ -91,28 +93,28 @@ CASES = [
     # A curve whose last piece alone is too steep breaks "all slopes", it does not leave it open.
     Case(
         Kind.RATE,
-        Interval(np.array(0.49), np.array(0.51)),
+        Interval(np.array(0.49), np.array(0.51), "stated"),
         _curve(0.5 * X),
         _curve(0.5 * X + np.maximum(X - 76, 0)),
         _curve(0.5 * X, width=0.2),
     ),
     Case(
         Kind.RATE,
-        Interval(np.array(-2.1), np.array(-1.9)),
+        Interval(np.array(-2.1), np.array(-1.9), "stated"),
         _curve(X**-2.0, log_log=True),
         _curve(X**-1.0, log_log=True),
         _curve(X**-2.0, width=1e-4, log_log=True),
     ),
     Case(
         Kind.LIMIT,
-        Interval(np.array(-0.1), np.array(0.1)),
+        Interval(np.array(-0.1), np.array(0.1), "stated"),
         _curve(1 / (10 * X)),
         _curve(1 / X + 0.2),
         _curve(1 / (10 * X), width=0.05),
     ),
     Case(
         Kind.LIMIT,
-        Interval(np.array(-0.1), np.array(0.1)),
+        Interval(np.array(-0.1), np.array(0.1), "stated"),
         _curve(0 * X),
         _curve(_sudden(X, 50.0)),
         _curve(X / 2000),
@@ -130,14 +132,14 @@ CASES = [
         ("a", "b"),
         _ranking(a=Interval.exact(0.0), b=one),
         _ranking(a=one, b=Interval.exact(1.0)),
-        _ranking(a=Interval(np.array(0.0), np.array(2.0)), b=one),
+        _ranking(a=Interval(np.array(0.0), np.array(2.0), "stated"), b=one),
     ),
     Case(
         Kind.ORDERING,
         ("a", "b", "c"),
         _ranking(a=Interval.exact(0.0), b=one, c=Interval.exact(2.0)),
-        _ranking(a=Interval.exact(5.0), b=Interval(np.array(0.0), np.array(10.0)), c=one),
-        _ranking(a=Interval.exact(0.0), b=Interval(np.array(0.0), np.array(10.0)), c=one),
+        _ranking(a=Interval.exact(5.0), b=Interval(np.array(0.0), np.array(10.0), "stated"), c=one),
+        _ranking(a=Interval.exact(0.0), b=Interval(np.array(0.0), np.array(10.0), "stated"), c=one),
     ),
     Case(
         Kind.EMERGENCE,
@@ -156,17 +158,17 @@ CASES = [
     ),
     Case(
         Kind.ESTIMATE,
-        Interval(np.array(0.0), np.array(np.inf)),
-        Interval(np.array(3.0), np.array(4.0)),
+        Interval(np.array(0.0), np.array(np.inf), "stated"),
+        Interval(np.array(3.0), np.array(4.0), "stated"),
         Interval.exact(-1.0),
-        Interval(np.array(-1.0), np.array(1.0)),
+        Interval(np.array(-1.0), np.array(1.0), "stated"),
     ),
     Case(
         Kind.ESTIMATE,
-        Interval(np.array(-np.inf), np.array(np.inf)),
+        Interval(np.array(-np.inf), np.array(np.inf), "stated"),
         Interval.exact(7.0),
         None,
-        Interval(np.array(-np.inf), np.array(np.inf)),
+        Interval(np.array(-np.inf), np.array(np.inf), "stated"),
     ),
 ]
 NAMES = [f"{case.kind}-{k}" for k, case in enumerate(CASES)]
@@ -240,7 +242,7 @@ def test_windows_with_too_few_points_are_errors(claim: Any, run: Any) -> None:
 
 
 def test_power_law_down_to_zero_is_open_not_an_error(claim: Any, run: Any) -> None:
-    y = Interval(np.zeros_like(X), X**-2.0)
+    y = Interval(np.zeros_like(X), X**-2.0, "stated")
     curve = Curve(x=X, y=y, x_name="step", y_name="loss", log_log=True)
     outcome = evaluate_claim(claim(Kind.RATE, [curve], Interval.exact(-2.0)), run)
     assert outcome.verdict is Verdict.INCONCLUSIVE, outcome.error

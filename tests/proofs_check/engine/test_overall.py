@@ -18,7 +18,7 @@ from marginlab.proofs_check.engine.runner import evaluate_claim
 
 HOLDS, FAILS, UNDECIDED = Status.HOLDS, Status.FAILS, Status.UNDECIDED
 GOOD, BAD = Interval.exact(0.5), Interval.exact(2.0)
-OPEN = Interval(np.array(0.5), np.array(2.0))
+OPEN = Interval(np.array(0.5), np.array(2.0), "stated")
 SORTS = {
     "good": (GOOD, HOLDS),
     "bad": (BAD, HOLDS),

@@ -164,7 +164,7 @@ def test_samples_that_make_no_sense(values: Any, law: str) -> None:
 
 def test_wide_sample_is_open_where_the_kind_is_containment(claim: Any) -> None:
     sample = _gaussian(6)
-    narrow = Interval(np.array(0.99), np.array(1.01))
+    narrow = Interval(np.array(0.99), np.array(1.01), "stated")
     outcome = evaluate_claim(
         _statistical(claim, sample, kind=Kind.ESTIMATE, predicted=narrow), Run(RunConfig())
     )

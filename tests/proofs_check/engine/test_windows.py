@@ -132,3 +132,10 @@ def test_sample_that_no_student_interval_covers(values: Any, sentence: str, clai
     given_claim = claim(Kind.UPPER, evidence="statistical", judgements=1, unit="draw")
     with pytest.raises(InvalidInput, match=sentence):
         judge(given_claim, Sample(values=values, unit="draw"), Interval.exact(0.0), 1e-3)
+
+
+@pytest.mark.parametrize("rule", ["exact", "", " "])
+def test_a_width_has_a_rule(rule: str) -> None:
+    with pytest.raises(InvalidInput, match="says by which rule it is so wide"):
+        Interval(np.array(0.0), np.array(1.0), rule)
+    assert Interval(np.array(1.0), np.array(1.0), rule).shape == ()
