@@ -68,11 +68,12 @@ class Certificate(_Filed):
     centre, radius : array of W's shape and float
         ||centre - W*||_F <= radius for the exact separator W* (smallest margin 1).
     dual : (N,) array
-        Dual weights, rounded to float64 (the file holds them exactly).
+        Dual weights, rounded to float64 (the file holds them exactly; 0 or infinite beyond its range).
     active : (k,) array of int
         Constraints with a dual weight; proved to be the support unless the kind is ``gap``.
     unproved : str or None
-        For ``gap``: the inequality of the stronger kind that could not be proved.
+        For ``gap``: the inequality of the stronger kind that could not be proved, or that is false, or which
+        limit of the checker the stronger kind would exceed.
     margin_squared : Fraction or None
         For ``exact``: the largest margin squared.
     statement : str

@@ -39,6 +39,9 @@ from marginlab.theory.validation import Float, Int
 
 SCHEMA = "marginlab-certificate/1"
 
+#: Entries up to which an array's common exponent is found before its length is estimated: a hundredth of a second.
+SEARCHED = 1 << 20
+
 #: Digits of an angle: its bound is not tight to more.
 ANGLE_DIGITS = 6
 
@@ -151,11 +154,24 @@ def _sentence(document: dict[str, Any], shape: tuple[int, int]) -> str:
 
 
 def _length(array: Float) -> tuple[int, float]:
-    """Bits of the longest integer of `block(array)`, and a bound of the block's characters."""
-    _, power = np.frexp(array)
-    bits = np.where(array != 0, power - common_exponent(array), 0)
-    return int(bits.max()), float(
-        (bits * 0.30103 + 4).sum()
+    """Upper bounds of the bits of the longest integer of `block(array)`, and of the block's characters.
+
+    An integer |a| 2**-e has at most log2|a| + 1 - e bits, and e is no more than 53 below the exponent of the
+    smallest entry; the mean of log2|a| is at most log2 of the mean. Large arrays are not searched for an e that
+    trailing zeros would allow.
+    """
+    size = np.abs(array)
+    count = int(np.count_nonzero(size))
+    if count == 0:
+        return 0, 4.0 * array.size
+    least = size.min() if count == size.size else size[size > 0].min()
+    exponent = int(np.frexp(least)[1]) - 53 if size.size > SEARCHED else common_exponent(array)
+    longest = int(np.frexp(size.max())[1]) - exponent
+    top = np.ldexp(size.max(), -1000)  # the sum of entries near 2**1024 would overflow
+    mean = int(np.frexp(size.sum() / count if top < 1 else size.max())[1]) - exponent
+    return (
+        longest,
+        mean * 0.30103 * count + 4.0 * size.size,
     )  # log10(2) digits a bit; sign, comma, rounding up
 
 

@@ -59,12 +59,14 @@ def certify(
     Certificate
         Of kind ``active-set`` where the support can be proved, else ``gap`` (which constraints that are
         linearly dependent, or a dual weight of exactly zero, force) with the inequality that failed in
-        `unproved`; of kind ``exact`` if that was asked for.
+        `unproved`; of kind ``exact`` if that was asked for. A support that would take the checker more than
+        about a minute (some 800 constraints) is not written as one. The data are copied.
 
     Raises
     ------
     CertificateError
-        Nothing could be proved; the message names the inequality.
+        Nothing could be proved; the message names the inequality. Or float64 cannot hold the separator, or a
+        certificate file the numbers.
     InvalidInput
         Shapes that do not fit, NaN, a solution for another norm.
 

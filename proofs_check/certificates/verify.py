@@ -18,7 +18,7 @@ from typing import Any
 from flint import arb, arb_mat, ctx, fmpq, fmpz_mat
 
 SCHEMA = "marginlab-certificate/1"
-MAX_BYTES, MAX_ENTRIES, MAX_BITS, MAX_EXPONENT = 1 << 28, 1 << 24, 13_000, 1 << 13
+MAX_BYTES, MAX_ENTRIES, MAX_BITS, MAX_EXPONENT = 1 << 29, 1 << 24, 13_000, 1 << 13
 MAX_WORK, MAX_STORE, PRECISIONS = 1 << 36, 1 << 32, (64, 192, 576, 1728)  # see `burden`
 DECIMAL = re.compile(r"[0-9]{1,60}(\.[0-9]{1,60})?(e-?[0-9]{1,3})?", re.ASCII)
 HEAD = "{sample} constraints <W, z_i> >= 1 on {keys} x {queries} matrices (data SHA-256 {data_sha256}): "

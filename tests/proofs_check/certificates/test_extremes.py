@@ -54,10 +54,10 @@ def test_exact_optimum_whose_integers_exceed_the_float_range(reference, rows):
 
 def test_exact_optimum_of_integer_rows_with_many_supports(reference):
     rng = np.random.default_rng(3)
-    Z = rng.integers(-9, 10, size=(60, 80)).astype(float)
+    Z = rng.integers(-9, 10, size=(120, 160)).astype(float)
     certificate = checked(certify(Z, reference.nnls_solution(Z), exact=True))
     assert certificate.kind == "exact"
-    assert len(certificate.active) > 20
+    assert len(certificate.active) > 80
 
 
 def test_a_separator_whose_angle_is_a_right_one_to_float64():
