@@ -47,8 +47,8 @@ def certify_non_separable(constraints: Float | RankOneConstraints, weights: Floa
         Of kind ``not-separable`` if exact rational weights with sum p_i z_i = 0 are found on the support of
         `weights` (at most 128 rows), or on all rows of a problem of moderate size; by Gordan's alternative no W
         then has all margins positive. Else of kind ``norm-bound``: with r = ||sum p_i z_i|| / sum p_i no W of
-        Frobenius norm 1 has margin above r,
-        so that any W with all margins >= 1 has norm >= 1/r. That leaves a separator of smaller margin open.
+        Frobenius norm 1 has margin above r, so that any W with all margins >= 1 has norm >= 1/r. That leaves
+        a separator of smaller margin open.
 
     Raises
     ------
