@@ -96,12 +96,16 @@ def _planted_outcome(
     before = own_outcome(claim, instance, run)
     outcome = judged(claim, instance, constants, frozenset(), run)
     after = judged(claim, instance, claim.constants, frozenset(), run)
+    _reproduced(claim, before, after)
+    return outcome
+
+
+def _reproduced(claim: Claim, before: InstanceOutcome, after: InstanceOutcome) -> None:
     if replace(after, seconds=before.seconds) != before:
         raise InvalidInput(
-            f"claim {claim.id!r} judges {instance.label!r} differently each time: first {before.verdict} "
+            f"claim {claim.id!r} judges {before.label!r} differently each time: first {before.verdict} "
             f"({before.reason}), then {after.verdict} ({after.reason}), with the same constants"
         )
-    return outcome
 
 
 def _control_instances(claim: Claim, control: Break | Waive, run: Run) -> list[Instance]:
@@ -117,6 +121,8 @@ def _broken(claim: Claim, control: Break, run: Run) -> ControlOutcome:
     verdict, reason = overall_verdict(claim, plain)
     waived = waived_with(claim, [control.assumption, *control.also])
     outcomes = [judged(claim, i, claim.constants, waived, run) for i in instances]
+    for outcome, instance in zip(outcomes, instances, strict=True):
+        _reproduced(claim, outcome, judged(claim, instance, claim.constants, waived, run))
     waived_verdict, waived_reason = overall_verdict(claim, outcomes)
     kept = [o.label for o in plain if o.assumptions[control.assumption]["status"] != Status.FAILS]
     needless = [n for n in control.also if all(o.assumptions[n]["status"] == Status.HOLDS for o in plain)]

@@ -174,3 +174,23 @@ def test_tautology_with_a_break_that_forms_nothing(claim: Any, assumption: Any) 
     both = claim(controls=(broken, planted), **changes)
     assert evaluate_control(both, broken, Run(RunConfig())).as_expected
     assert not evaluate_control(both, planted, Run(RunConfig())).as_expected
+
+
+def test_break_that_a_changing_prediction_fails(claim: Any, assumption: Any) -> None:
+    calls = []
+
+    def predict(instance: Instance, constants: Any) -> Interval:
+        calls.append(1)
+        return Interval.exact(float(len(calls)))
+
+    broken = Break(name="b", assumption="A", instances=lambda run: [Instance(label="two", data=1)])
+    given = claim(
+        Kind.IDENTITY,
+        [Interval.exact(1.0), Interval.exact(7.0)],
+        predict=predict,
+        assumes=(assumption("A", [Status.HOLDS, Status.FAILS]),),
+        controls=(broken,),
+    )
+    outcome = evaluate_control(given, broken, Run(RunConfig()))
+    assert (outcome.verdict, outcome.as_expected) == (Verdict.ERROR, False)
+    assert "judges 'two' differently each time" in outcome.reason
