@@ -46,7 +46,7 @@ def max_margin(
     Raises
     ------
     NotSeparable
-        Some convex combination of the z_i vanishes up to rounding; the exception carries it.
+        Proved: some convex combination of the z_i is exactly zero; the exception carries it, rounded.
     OracleFailed
         The gap that we recompute from W and the dual weights is above the tolerance, or separability could
         not be decided in float64.

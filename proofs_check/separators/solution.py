@@ -92,7 +92,9 @@ class MaxMargin:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NonSeparability:
-    """Certificate that no W has all margins positive: p >= 0, sum p = 1, sum p_i z_i ~ 0.
+    """Certificate that no W has all margins positive: p >= 0, sum p = 1, sum p_i z_i = 0 but for rounding.
+
+    Weights near these, on some of the same rows, were proved to combine to exactly zero.
 
     Attributes
     ----------
