@@ -37,7 +37,7 @@ def after_one_cancelling_step(seed, cancellation):
     keys = np.array([[(1 + cancellation) * D, np.zeros(3)], [-D, np.zeros(3)]])
     problem = Problem(keys, np.array([query, query]), keys[:, :, :1], [0, 0])
     step = 1.0 / (np.linalg.norm(D) * np.linalg.norm(query))
-    config = Descent(loss="cross-entropy", rule="normalised", step=step, steps=1, record=(1,))
+    config = Descent(loss="cross-entropy", rule="normalised", step=float(step), steps=1, record=(1,))
     return problem, engine_named("numba")(problem, config, np.zeros((3, 3)))
 
 
