@@ -55,7 +55,7 @@ def draw_alignment(claim: Mapping[str, Any]) -> str:
             default=0.0,
         )
         left.set(xlabel="log t  (t: steps of descent)", ylabel="1 − cos(W, separator)", yscale="log")
-        left.set_title(f"direction; certified to ± {width / 2:.0e}", loc="left")
+        left.set_title(f"direction; certified within ± {width / 2:.0e}", loc="left")
         right.set(xlabel="log t  (t: steps of descent)", ylabel="‖W‖")
         right.set_title("norm; dotted: the predicted slope" if predicted else "norm", loc="left")
         if not predicted:

@@ -308,7 +308,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         mark = ", as expected" if claim["as_expected"] else ", UNEXPECTED"
         if not claim["outcome"] and claim["as_expected"]:
             mark = ""  # left out: nothing is said of the claim itself
-        controls = f"{sum(c['as_expected'] for c in claim['controls'])}/{len(claim['controls'])} controls"
+        good, ran = sum(c["as_expected"] for c in claim["controls"]), len(claim["controls"])
+        missing = len(claim["controls_missing"])
+        controls = f"{good}/{ran + missing} controls" + (f", {missing} NOT RUN" if missing else "")
         rests = f", rests on {', '.join(claim['rests_on'])}" if claim["rests_on"] else ""
         terminalreporter.line(f"{claim['id']}: {verdict}{mark}, {controls}{rests}")
     terminalreporter.line(

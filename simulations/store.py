@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -68,6 +69,10 @@ class ResultStore:
         name = getattr(compute, "__qualname__", "")
         if not isinstance(compute, FunctionType) or not name.isidentifier():
             raise InvalidInput(f"a stored computation is a module-level function, got {compute!r}.")
+        if getattr(sys.modules.get(compute.__module__), name, None) is not compute:
+            raise InvalidInput(
+                f"a stored computation is what its module calls {name!r}: {compute!r} is wrapped or was redefined."
+            )
         text = json.dumps(
             [
                 compute.__module__,

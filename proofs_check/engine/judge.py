@@ -92,13 +92,13 @@ def _identity(claim: Claim, measured: Interval, predicted: Interval) -> Judgemen
 
 
 def _upper(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:
-    """Everything measured lies below the bound; an infinite bound, an overflow perhaps, decides nothing."""
+    """Everything measured lies below the bound; an infinite side, an overflow perhaps, decides nothing."""
     del claim
     measured, predicted = broadcast(measured, predicted)
     return componentwise(
         measured,
         predicted,
-        holds=(measured.hi <= predicted.lo) & np.isfinite(predicted.lo),
+        holds=(measured.hi <= predicted.lo) & np.isfinite(predicted.lo) & (measured.hi > -np.inf),
         broken=measured.lo > predicted.hi,
         size=excess(measured.hi, predicted.lo),
         relation="upper bound",
@@ -106,13 +106,13 @@ def _upper(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:
 
 
 def _lower(claim: Claim, measured: Interval, predicted: Interval) -> Judgement:
-    """Everything measured lies above the bound; an infinite bound, an overflow perhaps, decides nothing."""
+    """Everything measured lies above the bound; an infinite side, an overflow perhaps, decides nothing."""
     del claim
     measured, predicted = broadcast(measured, predicted)
     return componentwise(
         measured,
         predicted,
-        holds=(measured.lo >= predicted.hi) & np.isfinite(predicted.hi),
+        holds=(measured.lo >= predicted.hi) & np.isfinite(predicted.hi) & (measured.lo < np.inf),
         broken=measured.hi < predicted.lo,
         size=excess(predicted.hi, measured.lo),
         relation="lower bound",

@@ -15,8 +15,25 @@ Float = NDArray[np.float64]
 
 
 def frozen(values: ArrayLike) -> Float:
-    """A read-only copy: a value stays what it was, whatever happens later to the array it was made from."""
-    copy = np.array(values, dtype=np.float64)
+    """A read-only copy: a value stays what it was, whatever happens later to the array it was made from.
+
+    Raises
+    ------
+    InvalidInput
+        Not real numbers, or numbers that float64 does not hold.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiubO":
+        raise InvalidInput(f"a measured or predicted value holds real numbers, got dtype {array.dtype}.")
+    try:
+        copy = np.array(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"a measured or predicted value holds real numbers: {error}.") from None
+    if array.dtype != np.float64:
+        for given, kept in zip(array.ravel().tolist(), copy.ravel().tolist(), strict=True):
+            # Python compares integers, fractions and floats exactly, whatever their size.
+            if given != kept and given == given:
+                raise InvalidInput(f"float64 does not hold {given}; give an interval around it.")
     copy.flags.writeable = False
     return copy
 
@@ -58,7 +75,7 @@ class Interval:
     @classmethod
     def exact(cls, value: ArrayLike) -> Interval:
         """A value with no uncertainty: an integer, a rational that float64 holds, a definition."""
-        array = np.asarray(value, dtype=np.float64)
+        array = frozen(value)
         return cls(array, array)
 
     @classmethod

@@ -12,7 +12,7 @@ VERDICTS = {
     "not be decided, or the numbers are past their trusted range",
     "ERROR": "the claim's own code raised an exception; never an expected verdict",
     "NOT RUN": "selected, but its result is not in this report",
-    "NOT SELECTED": "the claim needs a higher tier than the run's",
+    "NOT SELECTED": "the claim needs a higher tier than the run's, or the user left it out; the reason is given",
 }
 
 KINDS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -311,3 +312,26 @@ def test_another_version_is_another_result(library: str, monkeypatch: pytest.Mon
 def test_an_empty_name_is_no_folder() -> None:
     with pytest.raises(InvalidInput, match="needs the name of a folder, got an empty one"):
         ResultStore("")
+
+
+def _wrapped(factor: float) -> Any:
+    def wrap(function: Any) -> Any:
+        @functools.wraps(function)
+        def inner(config: Any, seed: Any) -> Any:
+            return {"x": factor * function(config, seed)["x"]}
+
+        return inner
+
+    return wrap
+
+
+def plain(config: Any, seed: Any) -> Any:
+    return {"x": np.array(1.0)}
+
+
+def test_a_function_that_only_bears_the_name_of_another_is_refused() -> None:
+    """Two wrappers of one function share its name, its source and its configuration, and not its results."""
+    store = ResultStore()
+    for impostor in (_wrapped(2.0)(plain), _wrapped(3.0)(plain)):
+        with pytest.raises(InvalidInput, match="wrapped or was redefined"):
+            store.recall(impostor, {}, 0)

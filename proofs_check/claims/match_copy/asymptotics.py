@@ -143,7 +143,7 @@ def _norm_growth(**changes: Any) -> Claim:
     )
 
 
-_FASTER = Plant(name="a decay to the fourth power of the norm", constants={"power": 4.0})
+_FASTER = Plant(name="a decay to the power 2.5 of the norm", constants={"power": 2.5})
 _CROSS_ENTROPY = Plant(name="cross-entropy's slope", constants={"slope": 1.0, "rival": 0.5})
 _STEEPER = Plant(name="a slope that is 12 % steeper", constants={"slope": 0.56})
 _MIXTURE = Break(

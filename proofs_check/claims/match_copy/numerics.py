@@ -193,7 +193,7 @@ direction_normalised = Claim(
     figure="alignment",
     group="match-copy/normalised-run",
     controls=(
-        Plant(name="a decay to the fourth power of the norm", constants={"power": 4.0}),
+        Plant(name="a decay to the power 2.5 of the norm", constants={"power": 2.5}),
         Break(
             name="textbook gradient beyond the gap 36.7",
             assumption="trusted-gradient",

@@ -15,3 +15,6 @@ def main() -> None:
     except MarginlabError as error:
         print(f"marginlab: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
+    except OSError as error:
+        print(f"marginlab: {error.strerror or error}: {error.filename or 'output'}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)

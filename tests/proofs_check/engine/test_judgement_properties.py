@@ -181,7 +181,7 @@ def test_unbounded_measurement_never_passes_where_a_finite_one_could_fail(
         (Kind.TIGHT, np.inf, np.inf, Verdict.INCONCLUSIVE),
         (Kind.UPPER, np.inf, 3.0, Verdict.FAIL),
         (Kind.LOWER, -np.inf, 3.0, Verdict.FAIL),
-        (Kind.LOWER, np.inf, 3.0, Verdict.PASS),
+        (Kind.LOWER, np.inf, 3.0, Verdict.INCONCLUSIVE),
     ],
 )
 def test_exact_infinities(kind: Kind, measured: float, predicted: float, wanted: Verdict, claim: Any) -> None:
