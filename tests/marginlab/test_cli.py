@@ -318,3 +318,18 @@ def test_warm_up() -> None:
         [sys.executable, "-m", "marginlab", "warm-up"], capture_output=True, text=True, check=True
     )
     assert re.fullmatch(r"kernels ready after \d+\.\d s\n", done.stdout)
+
+
+def test_a_terminal_without_unicode_loses_characters_and_nothing_else() -> None:
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "marginlab", "graph"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "match-copy/direction" in done.stdout
+
+
+def test_a_path_that_no_system_takes_is_bad_usage() -> None:
+    command = [sys.executable, "-m", "marginlab", "verify", "a" * 5000]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr

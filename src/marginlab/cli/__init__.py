@@ -10,6 +10,10 @@ def main() -> None:
     from marginlab.cli.app import app
     from marginlab.theory.errors import MarginlabError
 
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows a question mark, and no traceback.
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="replace")
     try:
         app()
     except MarginlabError as error:
