@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,9 @@ _MIXTURE = Break(
     name="targets that mix two distractors", assumption="A3", also=("A9",), instances=mixture_targets
 )
 
+_INTEGERS = Break(name="integer instance without A4", assumption="A4", instances=integer_instance)
+_INTEGERS_PUBLISHED = replace(_INTEGERS, also=("A9",))
+
 direction = _direction(
     id="match-copy/direction",
     title="Gradient descent on the squared error converges in direction to the max-margin separator",
@@ -162,7 +166,7 @@ direction = _direction(
     controls=(
         _FASTER,
         _MIXTURE,
-        Break(name="integer instance without A4", assumption="A4", also=("A9",), instances=integer_instance),
+        _INTEGERS_PUBLISHED,
     ),
 )
 
@@ -178,7 +182,7 @@ norm_growth = _norm_growth(
     controls=(
         _CROSS_ENTROPY,
         _STEEPER,
-        Break(name="integer instance without A4", assumption="A4", also=("A9",), instances=integer_instance),
+        _INTEGERS_PUBLISHED,
     ),
 )
 
@@ -196,7 +200,7 @@ direction_halfspace = _direction(
     notes=_DIRECTION + _WINDOW,
     controls=(
         _FASTER,
-        Break(name="integer instance without A4", assumption="A4", instances=integer_instance),
+        _INTEGERS,
     ),
 )
 
@@ -212,6 +216,6 @@ norm_growth_halfspace = _norm_growth(
     controls=(
         _CROSS_ENTROPY,
         _STEEPER,
-        Break(name="integer instance without A4", assumption="A4", instances=integer_instance),
+        _INTEGERS,
     ),
 )
