@@ -231,7 +231,7 @@ def trusted_gradient(instance: Instance) -> Answer:
     if first is None:
         return Answer(Status.HOLDS, "the engine's error bound stays below 1e-6 at every step")
     return Answer(
-        Status.FAILS, f"the gradient's relative error bound exceeds 1e-6 from step {first} on", float(first)
+        Status.FAILS, f"the gradient's relative error bound exceeds 1e-6 from step {first:.6g} on", first
     )
 
 

@@ -219,3 +219,5 @@ norm_growth_halfspace = _norm_growth(
         _INTEGERS,
     ),
 )
+
+CLAIMS = (direction, norm_growth, direction_halfspace, norm_growth_halfspace)

@@ -16,7 +16,8 @@ from marginlab.proofs_check.claims.match_copy.asymptotics import (
     decay_power,
 )
 from marginlab.proofs_check.claims.match_copy.exact_gradient import exact_gradient_direction
-from marginlab.proofs_check.claims.match_copy.trained import PAPER_DATA, SEEDS, problem_of, trained
+from marginlab.proofs_check.claims.match_copy.problems import problem_of
+from marginlab.proofs_check.claims.match_copy.trained import PAPER_DATA, SEEDS, trained
 from marginlab.proofs_check.engine.claim import (
     Answer,
     Assumption,
@@ -209,3 +210,5 @@ direction_normalised = Claim(
         "same data with the same steps."
     ),
 )
+
+CLAIMS = (frame_scaled_gradient, direction_normalised)

@@ -146,3 +146,5 @@ direction_rivals = Claim(
         "is certified; the rivals are float64, with their rounding bounded. No control here shows that A4 is needed."
     ),
 )
+
+CLAIMS = (direction_rivals,)

@@ -9,7 +9,8 @@ import numpy as np
 
 from marginlab.proofs_check.claims.match_copy.assumptions import A1
 from marginlab.proofs_check.claims.match_copy.asymptotics import PAPER
-from marginlab.proofs_check.claims.match_copy.trained import PAPER_DATA, SEEDS, TrainedRun, problem_of
+from marginlab.proofs_check.claims.match_copy.problems import problem_of
+from marginlab.proofs_check.claims.match_copy.trained import PAPER_DATA, SEEDS, TrainedRun
 from marginlab.proofs_check.engine.claim import (
     Break,
     CannotForm,
@@ -109,3 +110,5 @@ separator = Claim(
         "are narrower than that. cvxpy's side is its primal and dual point in float64, with the gap recomputed here."
     ),
 )
+
+CLAIMS = (separator,)

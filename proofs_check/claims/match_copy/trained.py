@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from marginlab.proofs_check.certificates import Certificate, CosineEnclosure, alignment, certify
+from marginlab.proofs_check.claims.match_copy.problems import problem_of, settled_problem
 from marginlab.proofs_check.engine.claim import CannotForm, Instance
 from marginlab.proofs_check.engine.context import Run
-from marginlab.proofs_check.engine.streams import stream
 from marginlab.proofs_check.separators import MaxMargin, NotSeparable, max_margin
 from marginlab.simulations.attention import Problem
 from marginlab.simulations.descent import run as descend
-from marginlab.theory.match_copy import MatchCopyTask, sample, smallest_alignments
 from marginlab.theory.validation import Float, Int
 
 #: The paper's own run: d = 16, T = 4, n = 8, unit-variance tokens, full-batch GD on eq. (19) from zero.
@@ -26,9 +25,6 @@ PAPER_DESCENT = {"loss": "mse", "rule": "gd", "step": 1e-3, "steps": 40_000, "re
 #: constraints support). A token with slack theta keeps a share t^(-theta/2) of the gradient, so that with less slack
 #: 40 000 steps decide neither A7 nor A9. The condition is on the data, before anything is trained.
 SETTLED_DATA = {**PAPER_DATA, "kind": "settled", "slack": 0.3}
-
-#: About one draw in six is accepted; a hundred rejections in a row mean that something else is wrong.
-MOST_DRAWS = 100
 
 #: Fits are read off the last decade of the paper's run.
 LAST_DECADE = (4_000.0, 40_000.0)
@@ -43,13 +39,14 @@ class TrainedRun:
     Attributes
     ----------
     problem : Problem
-    steps : (R,) array of int, from 1 on
+    steps : (R,) array, from 1 on
+        Steps of descent, or times of a flow.
     W : (R, d, d) array
     log_loss, log_grad_norm, min_margin : (R,) arrays
-    valid_until : int or None
-        First step whose gradient is past the trusted range of its engine.
+    valid_until : float or None
+        First step (or time) whose gradient is past the trusted range of its engine.
     step : float
-        Step size.
+        Step size; 1 for a flow.
     """
 
     def __init__(self, problem: Problem, arrays: Mapping[str, np.ndarray], step: float) -> None:
@@ -60,7 +57,7 @@ class TrainedRun:
         self.log_loss: Float = arrays["log_loss"]
         self.log_grad_norm: Float = arrays["log_grad_norm"]
         self.min_margin: Float = arrays["min_margin"]
-        last = int(arrays["valid_until"])
+        last = float(arrays["valid_until"])
         self.valid_until = None if last < 0 else last
 
     @classmethod
@@ -111,54 +108,6 @@ class TrainedRun:
             return max_margin(self.problem.constraints(), oracle=name)
         except NotSeparable as reason:
             raise CannotForm(f"no separator exists: {reason}") from None
-
-
-def problem_of(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
-    """The problem that a data configuration describes.
-
-    Kinds: "template" (noiseless template of eq. (6)), "mixture" (its targets replaced by
-    0.7 v_a + 0.3 v_b, with a and b the first two distractors), "settled" (a template drawn until A4 holds and the
-    slack is large enough), "integers" (arrays as listed).
-    """
-    if data["kind"] == "integers":
-        arrays = {k: np.array(data[k], dtype=np.float64) for k in ("keys", "queries", "values")}
-        return Problem(**arrays, match=np.array(data["match"]))
-    if data["kind"] == "settled":
-        return settled_problem(data, root, seed)[0]
-    task = MatchCopyTask.template(T=data["T"], d=data["d"], coordinate_std=data["coordinate_std"])
-    drawn = sample(task, data["n"], stream(root, {**data, "kind": "template"}, seed or 0))
-    problem = Problem.from_match_copy(drawn)
-    if data["kind"] == "mixture":
-        n, K, _, d_v = problem.shape
-        first_two = problem.values[problem.rivals].reshape(n, K - 1, d_v)[:, :2]
-        targets = np.einsum("t,itj->ij", np.array([0.7, 0.3]), first_two)
-        problem = Problem(problem.keys, problem.queries, problem.values, problem.match, targets)
-    return problem
-
-
-def settled_problem(data: Mapping[str, Any], root: int, seed: int | None) -> tuple[Problem, int]:
-    """The first draw of this seed that satisfies the condition of `SETTLED_DATA`, and how many were rejected.
-
-    Raises
-    ------
-    CannotForm
-        None of the first `MOST_DRAWS` draws does.
-    """
-    task = MatchCopyTask.template(T=data["T"], d=data["d"], coordinate_std=data["coordinate_std"])
-    draws = stream(root, data, seed or 0).spawn(MOST_DRAWS)
-    for rejected, draw in enumerate(draws):
-        problem = Problem.from_match_copy(sample(task, data["n"], draw))
-        if smallest_alignments(problem).min() > 0 and least_slack(problem) >= data["slack"]:
-            return problem, rejected
-    raise CannotForm(f"none of {MOST_DRAWS} draws satisfies A4 with a slack of at least {data['slack']}.")
-
-
-def least_slack(problem: Problem) -> float:
-    """Smallest separator margin off the support, minus 1; infinite where every constraint supports."""
-    constraints = problem.constraints()
-    separator = max_margin(constraints)
-    rest = np.setdiff1d(np.arange(len(constraints)), separator.active)
-    return float(constraints.margins(separator.W)[rest].min() - 1) if len(rest) else np.inf
 
 
 def descended(config: Mapping[str, Any], seed: int | None) -> dict[str, np.ndarray]:

@@ -7,7 +7,8 @@ import pytest
 
 from marginlab.proofs_check.claims.match_copy import assumptions
 from marginlab.proofs_check.claims.match_copy.broken import INTEGERS_DATA
-from marginlab.proofs_check.claims.match_copy.trained import TrainedRun, problem_of
+from marginlab.proofs_check.claims.match_copy.problems import problem_of
+from marginlab.proofs_check.claims.match_copy.trained import TrainedRun
 from marginlab.proofs_check.engine.claim import Instance, Status
 from marginlab.simulations.attention import Problem
 

@@ -10,14 +10,12 @@ import pytest
 
 import marginlab
 from marginlab.proofs_check.claims.match_copy.asymptotics import approach_to_separator
+from marginlab.proofs_check.claims.match_copy.problems import least_slack, problem_of, settled_problem
 from marginlab.proofs_check.claims.match_copy.rivals import constraint_sum, equal_margins
 from marginlab.proofs_check.claims.match_copy.trained import (
     PAPER_DATA,
     SETTLED_DATA,
     TrainedRun,
-    least_slack,
-    problem_of,
-    settled_problem,
 )
 from marginlab.proofs_check.engine.claim import CannotForm, Instance, Verdict
 from marginlab.proofs_check.engine.judge import judge

@@ -1,0 +1,87 @@
+"""The problems that claims of match-and-copy are judged on, each made from a JSON-able description and a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from marginlab.proofs_check.engine.claim import CannotForm
+from marginlab.proofs_check.engine.streams import stream
+from marginlab.proofs_check.separators import max_margin
+from marginlab.simulations.attention import Problem
+from marginlab.theory.match_copy import MatchCopyTask, sample, smallest_alignments
+
+#: About one draw in six is accepted; a hundred rejections in a row mean that something else is wrong.
+MOST_DRAWS = 100
+
+
+def problem_of(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
+    """The problem that a data configuration describes, by its "kind": a key of `KINDS`."""
+    return KINDS[data["kind"]](data, root, seed)
+
+
+def template(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
+    """Noiseless template of eq. (6): keys T, d, n, coordinate_std.
+
+    Kinds that change a template draw it from the same stream, so that a seed's instances share their tokens.
+    """
+    task = MatchCopyTask.template(T=data["T"], d=data["d"], coordinate_std=data["coordinate_std"])
+    return Problem.from_match_copy(
+        sample(task, data["n"], stream(root, {**data, "kind": "template"}, seed or 0))
+    )
+
+
+def integers(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
+    """Arrays as listed."""
+    del root, seed
+    arrays = {k: np.array(data[k], dtype=np.float64) for k in ("keys", "queries", "values")}
+    return Problem(**arrays, match=np.array(data["match"]))
+
+
+def mixture(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
+    """A template whose targets are 0.7 v_a + 0.3 v_b, with a and b the first two distractors."""
+    problem = template(data, root, seed)
+    n, K, _, d_v = problem.shape
+    first_two = problem.values[problem.rivals].reshape(n, K - 1, d_v)[:, :2]
+    targets = np.einsum("t,itj->ij", np.array([0.7, 0.3]), first_two)
+    return Problem(problem.keys, problem.queries, problem.values, problem.match, targets)
+
+
+def settled(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
+    """A template drawn until A4 holds and the slack is large enough: see `settled_problem`."""
+    return settled_problem(data, root, seed)[0]
+
+
+def settled_problem(data: Mapping[str, Any], root: int, seed: int | None) -> tuple[Problem, int]:
+    """The first draw of this seed that satisfies the condition of `SETTLED_DATA`, and how many were rejected.
+
+    Raises
+    ------
+    CannotForm
+        None of the first `MOST_DRAWS` draws does.
+    """
+    task = MatchCopyTask.template(T=data["T"], d=data["d"], coordinate_std=data["coordinate_std"])
+    draws = stream(root, data, seed or 0).spawn(MOST_DRAWS)
+    for rejected, draw in enumerate(draws):
+        problem = Problem.from_match_copy(sample(task, data["n"], draw))
+        if smallest_alignments(problem).min() > 0 and least_slack(problem) >= data["slack"]:
+            return problem, rejected
+    raise CannotForm(f"none of {MOST_DRAWS} draws satisfies A4 with a slack of at least {data['slack']}.")
+
+
+def least_slack(problem: Problem) -> float:
+    """Smallest separator margin off the support, minus 1; infinite where every constraint supports."""
+    constraints = problem.constraints()
+    separator = max_margin(constraints)
+    rest = np.setdiff1d(np.arange(len(constraints)), separator.active)
+    return float(constraints.margins(separator.W)[rest].min() - 1) if len(rest) else np.inf
+
+
+KINDS: dict[str, Callable[[Mapping[str, Any], int, int | None], Problem]] = {
+    "template": template,
+    "integers": integers,
+    "mixture": mixture,
+    "settled": settled,
+}
