@@ -44,6 +44,11 @@ class Evidence(StrEnum):
     NUMERICAL = "numerical"
     STATISTICAL = "statistical"
 
+    @property
+    def proves(self) -> bool:
+        """Whether a check with this evidence proves its comparison, for all values or for the instances at hand."""
+        return self in (Evidence.SYMBOLIC, Evidence.EXACT, Evidence.CERTIFIED)
+
 
 class Source(StrEnum):
     """Where the words of a statement come from."""

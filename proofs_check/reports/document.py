@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from marginlab.proofs_check.engine.claim import Claim, Tier
+from marginlab.proofs_check.engine.claim import Claim, Evidence, Tier
 from marginlab.proofs_check.engine.context import ERROR_LEVEL, RunConfig
 from marginlab.proofs_check.engine.outcomes import ClaimOutcome, ControlOutcome, jsonable
 from marginlab.proofs_check.engine.registry import Registry
@@ -113,6 +113,7 @@ def report_document(
     sound = {c["id"] for c in claims if c["as_expected"] and c["outcome"]}
     for claim in claims:
         claim["rests_on"] = [i for i in claim["depends_on"] if i not in sound]
+    claims.sort(key=_strength)  # stable: dependencies still come first among equals
     left = [c for c in registry["claims"] if c["id"] not in chosen]
     document = {
         "schema": SCHEMA,
@@ -148,6 +149,14 @@ def report_document(
         "bibliography": bibliography(),
     }
     return jsonable(document)
+
+
+def _strength(claim: Mapping[str, Any]) -> tuple[int, bool, int]:
+    """Place in the report: proofs before observations, and first of all what a certificate file proves again."""
+    instances = claim["outcome"]["instances"] if claim["outcome"] else ()
+    evidence = Evidence(claim["evidence"])
+    rank = list(Evidence).index(evidence)
+    return (0 if evidence.proves else rank, not any(i["certificate"] for i in instances), rank)
 
 
 def exit_code(claims: Sequence[Mapping[str, Any]]) -> int:

@@ -161,6 +161,8 @@ def _template() -> Template:
         "verdict_of": wording.verdict_of,
         "certified": wording.certified,
         "certificate_file": wording.certificate_file,
+        "standing": wording.standing,
+        "evidence_of": wording.evidence_of,
         "split_instances": wording.split_instances,
         "seconds_of": wording.seconds_of,
         "control_verdict": wording.control_verdict,

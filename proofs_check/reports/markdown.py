@@ -85,7 +85,7 @@ def _verdicts(document: Mapping[str, Any]) -> list[str]:
         rows.append(
             f"| `{c['id']}` | {wording.verdict_of(c)}{mark} | {c['expect']} "
             f"| {good} of {len(c['controls']) + len(c['controls_missing'])} | {judged} / {excluded} "
-            f"| {c['evidence']} | {c['source']} | {wording.duration(wording.seconds_of(c))} |"
+            f"| {wording.evidence_of(c)} | {c['source']} | {wording.duration(wording.seconds_of(c))} |"
         )
     lines = (
         [
@@ -111,10 +111,11 @@ def _claim(claim: Mapping[str, Any], picture: str | None, caption: str) -> list[
     rests = (
         f"; rests on {', '.join(claim['rests_on'])}, not as expected or not run" if claim["rests_on"] else ""
     )
+    standing = f", {wording.standing(claim)}" if wording.standing(claim) else ""
     lines = [
         f"### {_escaped(claim['title'])}",
         "",
-        f"`{claim['id']}`: **{wording.verdict_of(claim)}**, {mark} (expected {claim['expect']}){rests}",
+        f"`{claim['id']}`: **{wording.verdict_of(claim)}**{standing}, {mark} (expected {claim['expect']}){rests}",
         "",
         _maths(claim["statement"]),
         "",

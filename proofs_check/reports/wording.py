@@ -10,6 +10,7 @@ from typing import Any
 
 from marginlab.proofs_check.engine.judgement import DIGITS as DIGITS  # report.json keeps every digit
 from marginlab.proofs_check.engine.judgement import centred, digits_apart
+from marginlab.proofs_check.engine.vocabulary import Evidence
 
 Json = Mapping[str, Any]
 
@@ -162,6 +163,23 @@ def exit_sentence(document: Json) -> str:
 def verdict_of(claim: Json) -> str:
     """The claim's own verdict, or NOT RUN."""
     return claim["outcome"]["verdict"] if claim["outcome"] else "NOT RUN"
+
+
+def standing(claim: Json) -> str:
+    """What a claim's verdict amounts to, given its evidence: proved or observed; empty where nothing was decided."""
+    evidence, verdict = Evidence(claim["evidence"]), verdict_of(claim)
+    if verdict == "PASS":
+        if evidence is Evidence.SYMBOLIC:
+            return "proved"
+        return "proved for these instances" if evidence.proves else "observed on these instances"
+    if verdict == "FAIL":
+        return "refuted by an instance" if evidence.proves else "contradicted by what was measured"
+    return ""
+
+
+def evidence_of(claim: Json) -> str:
+    """The evidence of a claim and what its verdict amounts to, for a table."""
+    return ": ".join(part for part in (claim["evidence"], standing(claim)) if part)
 
 
 def split_instances(claim: Json) -> tuple[int, int]:

@@ -48,8 +48,8 @@ def owned_objects(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tupl
             if key not in ("config", "constants", "series", "certificate", "blas", "threads"):
                 yield from owned_objects(child, (*path, key))
     elif isinstance(value, list) and value:
-        # The first and the last entry stand for the list: its schema is the same for all.
-        for k in {0, len(value) - 1}:
+        # Elsewhere the first and the last entry stand for the list: its schema is the same for all.
+        for k in range(len(value)) if path == ("claims",) else {0, len(value) - 1}:
             yield from owned_objects(value[k], (*path, k))
 
 

@@ -114,6 +114,24 @@ def test_instances_are_counted_as_judged_or_excluded(document: dict[str, Any]) -
     assert sum(excluded for _, excluded in counts.values()) == document["totals"]["excluded"]
 
 
+@pytest.mark.parametrize(
+    ("evidence", "verdict", "text"),
+    [
+        ("symbolic", "PASS", "proved"),
+        ("certified", "PASS", "proved for these instances"),
+        ("exact", "FAIL", "refuted by an instance"),
+        ("numerical", "PASS", "observed on these instances"),
+        ("statistical", "FAIL", "contradicted by what was measured"),
+        ("exact", "VACUOUS", ""),
+        ("certified", "INCONCLUSIVE", ""),
+    ],
+)
+def test_only_what_is_proved_is_called_proved(evidence: str, verdict: str, text: str) -> None:
+    claim = {"evidence": evidence, "outcome": {"verdict": verdict}}
+    assert wording.standing(claim) == text
+    assert wording.evidence_of(claim) == (f"{evidence}: {text}" if text else evidence)
+
+
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.text(alphabet="ab-. /σ\\", min_size=1, max_size=6), min_size=2, max_size=12, unique=True))
 def test_certificate_files_are_safe_and_distinct(labels: list[str]) -> None:
