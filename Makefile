@@ -21,7 +21,7 @@ help:  ## say what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 claims: $(READY)  ## check every claim of the quick tier and leave the report in report/
-	$(BIN)/marginlab check --tier quick --report report
+	$(BIN)/marginlab check --tier quick --jobs 2 --report report
 
 test: $(READY)  ## run the whole test suite, the quick claims among it
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
