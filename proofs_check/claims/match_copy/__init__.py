@@ -1,6 +1,17 @@
 """Claims of Gaussian match-and-copy (Gonon, Cordonnier, Boumal, arXiv 2602.07562v1)."""
 
-from marginlab.proofs_check.claims.match_copy import asymptotics, numerics, rivals, separators
+from marginlab.proofs_check.claims.match_copy import (
+    asymptotics,
+    measured_loss,
+    measured_stability,
+    numerics,
+    rivals,
+    separators,
+)
 
 #: In the order of reports; each module lists its own.
-CLAIMS = tuple(claim for module in (separators, numerics, asymptotics, rivals) for claim in module.CLAIMS)
+CLAIMS = tuple(
+    claim
+    for module in (separators, numerics, asymptotics, rivals, measured_loss, measured_stability)
+    for claim in module.CLAIMS
+)

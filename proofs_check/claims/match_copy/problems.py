@@ -9,9 +9,10 @@ import numpy as np
 
 from marginlab.proofs_check.engine.claim import CannotForm
 from marginlab.proofs_check.engine.streams import stream
-from marginlab.proofs_check.separators import max_margin
+from marginlab.proofs_check.separators import MaxMargin, max_margin
 from marginlab.simulations.attention import Problem
 from marginlab.theory.match_copy import MatchCopyTask, sample, smallest_alignments
+from marginlab.theory.match_copy.laws import TAILS, slack_rate, support_rates
 
 #: About one draw in six is accepted; a hundred rejections in a row mean that something else is wrong.
 MOST_DRAWS = 100
@@ -79,9 +80,56 @@ def least_slack(problem: Problem) -> float:
     return float(constraints.margins(separator.W)[rest].min() - 1) if len(rest) else np.inf
 
 
+def regular(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
+    """A template drawn until it converges fast enough: see `regular_problem`."""
+    return regular_problem(data, root, seed)[0]
+
+
+def regular_problem(data: Mapping[str, Any], root: int, seed: int | None) -> tuple[Problem, int]:
+    """The first draw of this seed whose laws set in at a rate of at least data["rate"], and how many were rejected.
+
+    Every draw has A4 and a supporting constraint in each sample. data["rest"] says which constraints support the
+    margin: "none" is off the support, "some" are, or "any" number. The rate is `rate_of`.
+
+    Raises
+    ------
+    CannotForm
+        None of the first `MOST_DRAWS` draws is such.
+    """
+    task = MatchCopyTask.template(T=data["T"], d=data["d"], coordinate_std=data["coordinate_std"])
+    for rejected, draw in enumerate(stream(root, data, seed or 0).spawn(MOST_DRAWS)):
+        problem = Problem.from_match_copy(sample(task, data["n"], draw))
+        if smallest_alignments(problem).min() <= 0:
+            continue
+        constraints = problem.constraints()
+        separator = max_margin(constraints)
+        off = len(constraints) - len(separator.active)
+        if data["rest"] != "any" and (data["rest"] == "some") != (off > 0):
+            continue
+        slack = slack_rate(problem, constraints.margins(separator.W), separator.active)
+        if not np.isnan(slack).any() and rate_of(problem, separator, "mse") >= data["rate"]:
+            return problem, rejected
+    raise CannotForm(f"none of {MOST_DRAWS} draws converges with a power of at least {data['rate']}.")
+
+
+def rate_of(problem: Problem, separator: MaxMargin, loss: str) -> float:
+    """Slowest power of tau with which margins, loss and gradient approach their laws, to first order.
+
+    The slowest of: the relaxation on the support, the share of rivals off the support, and the weights e^{-m}
+    themselves, which the laws neglect against 1.
+    """
+    constraints, tail = problem.constraints(), TAILS[loss]
+    relaxation = support_rates(problem, constraints.gram(), separator.active, separator.dual, loss=loss)
+    slack = slack_rate(problem, constraints.margins(separator.W), separator.active, tail)
+    # A sample without support has no ratio of its own: its weights fall with the margin of w_hat that is least there.
+    alone = np.isnan(slack)
+    return float(min(relaxation[0], slack[~alone].min(initial=np.inf), 1 / tail))
+
+
 KINDS: dict[str, Callable[[Mapping[str, Any], int, int | None], Problem]] = {
     "template": template,
     "integers": integers,
     "mixture": mixture,
     "settled": settled,
+    "regular": regular,
 }
