@@ -1,7 +1,10 @@
 """Claims of Gaussian match-and-copy (Gonon, Cordonnier, Boumal, arXiv 2602.07562v1)."""
 
 from marginlab.proofs_check.claims.match_copy import (
+    alignment_law,
     asymptotics,
+    cross_entropy,
+    flow_laws,
     measured_loss,
     measured_stability,
     numerics,
@@ -12,6 +15,16 @@ from marginlab.proofs_check.claims.match_copy import (
 #: In the order of reports; each module lists its own.
 CLAIMS = tuple(
     claim
-    for module in (separators, numerics, asymptotics, rivals, measured_loss, measured_stability)
+    for module in (
+        separators,
+        numerics,
+        asymptotics,
+        rivals,
+        measured_loss,
+        measured_stability,
+        flow_laws,
+        alignment_law,
+        cross_entropy,
+    )
     for claim in module.CLAIMS
 )

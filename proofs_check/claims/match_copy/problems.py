@@ -50,6 +50,14 @@ def mixture(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
     return Problem(problem.keys, problem.queries, problem.values, problem.match, targets)
 
 
+def doubled(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
+    """A template whose matched key stands twice in the first sample: no W tells the two apart (A1 fails)."""
+    problem = template(data, root, seed)
+    keys = np.array(problem.keys)
+    keys[0, int(np.argmax(problem.rivals[0]))] = keys[0, problem.match[0]]
+    return Problem(keys, problem.queries, problem.values, problem.match)
+
+
 def settled(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
     """A template drawn until A4 holds and the slack is large enough: see `settled_problem`."""
     return settled_problem(data, root, seed)[0]
@@ -130,6 +138,7 @@ KINDS: dict[str, Callable[[Mapping[str, Any], int, int | None], Problem]] = {
     "template": template,
     "integers": integers,
     "mixture": mixture,
+    "doubled": doubled,
     "settled": settled,
     "regular": regular,
 }
