@@ -5,6 +5,7 @@ from marginlab.proofs_check.claims.match_copy import (
     asymptotics,
     cross_entropy,
     flow_laws,
+    identities,
     measured_loss,
     measured_stability,
     numerics,
@@ -25,6 +26,7 @@ CLAIMS = tuple(
         flow_laws,
         alignment_law,
         cross_entropy,
+        identities,
     )
     for claim in module.CLAIMS
 )
