@@ -4,11 +4,13 @@ from marginlab.proofs_check.claims.match_copy import (
     alignment_law,
     asymptotics,
     cross_entropy,
+    domination_gaps,
     flow_laws,
     identities,
     measured_loss,
     measured_stability,
     numerics,
+    proof_steps,
     rivals,
     separators,
 )
@@ -26,6 +28,8 @@ CLAIMS = tuple(
         flow_laws,
         alignment_law,
         cross_entropy,
+        proof_steps,
+        domination_gaps,
         identities,
     )
     for claim in module.CLAIMS

@@ -15,6 +15,9 @@ from marginlab.proofs_check.engine.values import Interval
 from marginlab.proofs_check.tolerances import gamma
 from marginlab.theory.validation import Float, Int
 
+#: What the theorem that replaces the measured assumptions needs, and A2 for limits in closed form.
+ASSUMED = (A1, A2, A4_ALONE, A5, TRUSTED)
+
 WINDOW = (
     "Read off the last decade of the run. Draws are conditioned before training; rejected ones are counted in the "
     "labels. The limit is in closed form (docs/asymptotics.md), not an average over the end of the run."
@@ -57,7 +60,7 @@ def claim_on_run(**fields: Any) -> Claim:
         "paper": PAPER,
         "evidence": Evidence.NUMERICAL,
         "depends_on": ("match-copy/separator", "match-copy/frame-scaled-gradient"),
-        "assumes": (A1, A2, A4_ALONE, A5, TRUSTED),
+        "assumes": ASSUMED,
         "instances": settled_runs,
         "group": "match-copy/paper-run",
     }
