@@ -5,6 +5,7 @@ from marginlab.proofs_check.claims.match_copy import (
     asymptotics,
     cross_entropy,
     domination_gaps,
+    errata,
     flow_laws,
     identities,
     measured_loss,
@@ -31,6 +32,7 @@ CLAIMS = tuple(
         proof_steps,
         domination_gaps,
         identities,
+        errata,
     )
     for claim in module.CLAIMS
 )

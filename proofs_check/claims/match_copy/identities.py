@@ -29,20 +29,22 @@ GROUP = "match-copy/exact"
 
 def rational_problems(run: Run) -> Iterable[Instance]:
     """Samples drawn with integer data and dyadic weights; then the same with their values permuted."""
+    root = run.config.root_seed
     for size in SIZES:
+        config = {"kind": "rational", **size, "root": root}
+        name = "n = {n}, K = {K}, d = {d}".format(**size)
         for seed in run.seeds(4):
-            config = {"kind": "rational", **size, "root": run.config.root_seed}
             samples = drawn_samples(run.stream(config, seed), **size)
-            name = "n = {n}, K = {K}, d = {d}".format(**size)
             yield Instance(label=f"{name}, seed {seed}", data=samples, seed=seed, config=config)
     # A fixed injective copy map t -> sigma(t): the value of a key stands elsewhere.
+    config = {"kind": "rational", **SIZES[0], "root": root, "shift": 2}
     shifted = [
         RationalSample(
             keys=s.keys, query=s.query, values=s.values[2:] + s.values[:2], match=s.match, weights=s.weights
         )
-        for s in samples
+        for s in drawn_samples(run.stream(config, 0), **SIZES[0])
     ]
-    yield Instance(label="values permuted by a copy map", data=shifted, config={**config, "shift": 2})
+    yield Instance(label="values permuted by a copy map", data=shifted, config=config)
 
 
 def _combined(samples: list[RationalSample], coefficients: list[list[Fraction]], features: str) -> Interval:
@@ -266,8 +268,8 @@ squared_error_not_convex = Claim(
     kind=Kind.IDENTITY,
     evidence=Evidence.EXACT,
     statement=(
-        r"With one rival of weight $a$ the second derivative along its constraint vector $\tilde x$ is $a^2 (1 - a)(2 - "
-        r"3 a)\, \|d\|^2 \|\tilde x\|^4$, negative for $a > \frac23$."
+        r"With one rival of weight $a$ the second derivative along its constraint vector $\tilde x$ is $a^2 (1 - a) "
+        r"(2 - 3 a)\, \|d\|^2 \|\tilde x\|^4$, negative for $a > \frac23$."
     ),
     constants={"three": 3},
     group=GROUP,
@@ -276,8 +278,8 @@ squared_error_not_convex = Claim(
     measure=squared_error_curvature,
     controls=(Plant(name="a factor 2 - 2a, which is never negative", constants={"three": 2}),),
     notes=(
-        "That the loss is not convex is the paper's remark; the formula is ours. With $a = \\sigma(-m)$: $a' = -a(1-a)$ "
-        "in the margin, and the loss is $a^2 \\|d\\|^2 / 2$."
+        "That the loss is not convex is the paper's remark; the formula is ours. With $a = \\sigma(-m)$: $a' = -a(1-a)$"
+        " in the margin, and the loss is $a^2 \\|d\\|^2 / 2$."
     ),
 )
 
