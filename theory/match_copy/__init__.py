@@ -16,6 +16,16 @@ from marginlab.theory.match_copy.geometry import smallest_alignments as smallest
 from marginlab.theory.match_copy.gradient import cross_entropy_coefficients as cross_entropy_coefficients
 from marginlab.theory.match_copy.gradient import error_alignments as error_alignments
 from marginlab.theory.match_copy.gradient import mse_coefficients as mse_coefficients
+from marginlab.theory.match_copy.laws import Offset as Offset
+from marginlab.theory.match_copy.laws import limit_alignments as limit_alignments
+from marginlab.theory.match_copy.laws import limit_margins as limit_margins
+from marginlab.theory.match_copy.laws import loss_constant as loss_constant
+from marginlab.theory.match_copy.laws import misalignment as misalignment
+from marginlab.theory.match_copy.laws import norm_slope as norm_slope
+from marginlab.theory.match_copy.laws import slack_rate as slack_rate
+from marginlab.theory.match_copy.laws import squared_gradient_constant as squared_gradient_constant
+from marginlab.theory.match_copy.laws import support_offset as support_offset
+from marginlab.theory.match_copy.laws import support_rates as support_rates
 from marginlab.theory.match_copy.losses import cross_entropy as cross_entropy
 from marginlab.theory.match_copy.losses import error_directions as error_directions
 from marginlab.theory.match_copy.losses import log_loss as log_loss
