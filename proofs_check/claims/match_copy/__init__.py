@@ -4,6 +4,7 @@ from marginlab.proofs_check.claims.match_copy import (
     alignment_law,
     asymptotics,
     cross_entropy,
+    data_geometry,
     domination_gaps,
     errata,
     flow_laws,
@@ -33,6 +34,7 @@ CLAIMS = tuple(
         domination_gaps,
         identities,
         errata,
+        data_geometry,
     )
     for claim in module.CLAIMS
 )

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd
 
 import numpy as np
 
+from marginlab.simulations.attention import Problem
 from marginlab.theory.validation import Float
 
 #: Unnormalised weights of a sample sum to this power of two: weights are dyadic, and so is every gradient of them,
@@ -154,18 +154,34 @@ def exact_floats(values: Sequence[Fraction]) -> np.ndarray:
     return array
 
 
-def exact_rank(rows: Float) -> int:
-    """Rank over the rationals of a matrix of float64 numbers, each of which is a dyadic rational.
+def dyadic_integers(array: Float) -> np.ndarray:
+    """An object array of integers: float64 numbers, which are dyadic, times one power of two."""
+    ratios = [float(x).as_integer_ratio() for x in array.ravel()]
+    scale = max((denominator for _, denominator in ratios), default=1)
+    integers = np.empty(array.size, dtype=object)
+    integers[:] = [numerator * (scale // denominator) for numerator, denominator in ratios]
+    return integers.reshape(array.shape)
 
-    Rows are scaled to integers by a power of two of their own, which changes no rank.
-    """
+
+def exact_rank(rows: np.ndarray) -> int:
+    """Rank over the rationals of a matrix of integers."""
     from flint import fmpz_mat
 
-    integers = []
-    for row in np.atleast_2d(rows):
-        ratios = [float(x).as_integer_ratio() for x in row]
-        scale = max(denominator for _, denominator in ratios)
-        scaled = [numerator * (scale // denominator) for numerator, denominator in ratios]
-        common = gcd(*scaled) or 1
-        integers.append([x // common for x in scaled])
-    return int(fmpz_mat(integers).rank())
+    return int(fmpz_mat(rows.tolist()).rank())
+
+
+def constraint_vectors(problem: Problem) -> np.ndarray:
+    """vec((k_y - k_t) q^T) of every constraint, one a row, in integers: exact up to one common factor."""
+    n, K, d, _ = problem.shape
+    keys, queries = dyadic_integers(problem.keys), dyadic_integers(problem.queries)
+    differences = keys[np.arange(n), problem.match][:, None] - keys
+    vectors = (differences[..., :, None] * queries[:, None, None, :]).reshape(n, K, d * d)
+    return vectors[problem.rivals]
+
+
+def error_vectors(problem: Problem) -> np.ndarray:
+    """v_t - v_y of the rivals, (n, K - 1, d_v), in integers: exact up to one common factor."""
+    n, K, _, d_v = problem.shape
+    values = dyadic_integers(problem.values)
+    errors = values - values[np.arange(n), problem.match][:, None]
+    return errors[problem.rivals].reshape(n, K - 1, d_v)
