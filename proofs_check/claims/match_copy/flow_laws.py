@@ -12,6 +12,7 @@ from marginlab.proofs_check.claims.match_copy.asymptotics import PAPER
 from marginlab.proofs_check.claims.match_copy.flow_runs import (
     ALL_SUPPORT,
     INTEGRATION,
+    LATE,
     SOME_SUPPORT,
     START,
     active,
@@ -24,16 +25,19 @@ from marginlab.proofs_check.claims.match_copy.flow_runs import (
 )
 from marginlab.proofs_check.claims.match_copy.trained import TrainedRun
 from marginlab.proofs_check.engine.claim import Claim, Evidence, Instance, Kind, Plant, Source
-from marginlab.proofs_check.engine.values import Interval
+from marginlab.proofs_check.engine.values import Curve, Interval
+from marginlab.proofs_check.tolerances import truncated
 from marginlab.theory.match_copy.gradient import error_alignments
 from marginlab.theory.match_copy.laws import (
     TAILS,
     limit_alignments,
     limit_margins,
     loss_constant,
+    slack_rate,
     squared_gradient_constant,
 )
 from marginlab.theory.match_copy.losses import error_directions
+from marginlab.theory.match_copy.stability import support_domination
 from marginlab.theory.validation import Float
 
 # ---- Limits of margins and coefficients ---------------------------------------------------------------------------
@@ -129,6 +133,27 @@ def multiplier_sum(instance: Instance) -> Interval:
     separator = instance.data.separator
     ends = np.array([separator.margin_lower, separator.margin_upper]) ** 2 * separator.dual.sum()
     return Interval(ends.min(), ends.max(), "solver gap: margin between its recomputed bounds")
+
+
+# ---- The share of rivals off the support ---------------------------------------------------------------------------
+
+
+def log_domination(instance: Instance) -> Curve:
+    """log g of A9, g the largest ratio among the samples, against log t."""
+    run: TrainedRun = instance.data
+    g = support_domination(run.problem, run.W, run.separator.active).max(axis=1)
+    # A ratio of sums of e^-m: errors of margins by e change its logarithm by 2 e at most.
+    y = Interval.around(np.log(g), 2 * margin_error(run, run.W), INTEGRATION)
+    return Curve(x=np.log(run.steps), y=y, x_name="log t", y_name="log g")
+
+
+def predicted_domination(instance: Instance, constants: Mapping[str, Any]) -> Interval:
+    """-share theta, within a tenth of the way to twice that: an exponential tail has the rate theta."""
+    run: TrainedRun = instance.data
+    margins = run.problem.constraints().margins(run.separator.W)
+    theta = float(np.nanmin(slack_rate(run.problem, margins, run.separator.active, tail=1.0)))
+    power = -constants["share"] * theta
+    return truncated(power, 2 * power)
 
 
 # ---- The claims ---------------------------------------------------------------------------------------------------
@@ -265,6 +290,26 @@ sum_of_multipliers = flow_claim(
     notes="What makes the constants of loss and gradient universal: no single multiplier enters them.",
 )
 
+domination_rate = flow_claim(
+    id="match-copy/domination-rate",
+    title="The share of tokens off the support falls with half of the least slack as its power",
+    where="A9, with its rate",
+    kind=Kind.RATE,
+    statement=(
+        r"$\log g(\tau) \sim -\frac\theta2 \log \tau$ with the least slack $\theta$ of the separator off the support."
+    ),
+    instances=flows("mse", SOME_SUPPORT),
+    constants={"share": 0.5},
+    predict=predicted_domination,
+    measure=log_domination,
+    window=LATE,
+    controls=(
+        Plant(name="the whole slack", constants={"share": 1.0}),
+        Plant(name="a third of the slack", constants={"share": 1 / 3}),
+    ),
+    notes=FLOW_NOTES + "Here the band is a tenth of the way to the rate of an exponential tail.",
+)
+
 CLAIMS = (
     supporting_margins,
     limit_coefficients,
@@ -273,4 +318,5 @@ CLAIMS = (
     gradient_limit,
     cross_entropy_loss,
     sum_of_multipliers,
+    domination_rate,
 )
