@@ -8,6 +8,7 @@ from marginlab.proofs_check.claims.match_copy import (
     domination_gaps,
     errata,
     flow_laws,
+    halfspace_probability,
     identities,
     measured_loss,
     measured_stability,
@@ -35,6 +36,7 @@ CLAIMS = tuple(
         identities,
         errata,
         data_geometry,
+        halfspace_probability,
     )
     for claim in module.CLAIMS
 )
