@@ -11,6 +11,7 @@ from marginlab.proofs_check.claims.match_copy.assumptions import A1, A2, TRUSTED
 from marginlab.proofs_check.claims.match_copy.flow_laws import FLOW_NOTES, flow_claim
 from marginlab.proofs_check.claims.match_copy.flow_runs import (
     ALL_SUPPORT,
+    INTEGER_FLOW,
     INTEGRATION,
     LATE,
     SOME_SUPPORT,
@@ -137,7 +138,7 @@ alignment_law = flow_claim(
     constants={"tail": 2.0, "factor": 1.0},
     predict=predicted_misalignment,
     measure=late_misalignment,
-    controls=(*_PLANTS, Plant(name="cross-entropy's law", constants={"tail": 1.0})),
+    controls=(*_PLANTS, Plant(name="cross-entropy's law", constants={"tail": 1.0}), INTEGER_FLOW),
     notes=FLOW_NOTES,
 )
 
@@ -184,6 +185,7 @@ norm_slope_late = flow_claim(
     controls=(
         Plant(name="cross-entropy's slope", constants={"tail": 1.0}),
         Plant(name="a slope that is one per cent larger", constants={"tail": 2 / 1.01}),
+        INTEGER_FLOW,
     ),
     notes=FLOW_NOTES,
 )

@@ -11,6 +11,7 @@ from marginlab.proofs_check.claims.match_copy.assumptions import A1, A2, A4_ALON
 from marginlab.proofs_check.claims.match_copy.asymptotics import PAPER
 from marginlab.proofs_check.claims.match_copy.flow_runs import (
     ALL_SUPPORT,
+    INTEGER_FLOW,
     INTEGRATION,
     LATE,
     SOME_SUPPORT,
@@ -198,6 +199,7 @@ supporting_margins = flow_claim(
     controls=(
         Plant(name="alpha / eta instead of alpha / (2 eta)", constants={"step": 0.5}),
         Plant(name="the gradient of eq. (9)", constants={"step": 2.0}),
+        INTEGER_FLOW,
     ),
 )
 
@@ -210,7 +212,7 @@ limit_coefficients = flow_claim(
     constants={"factor": 1.0},
     predict=predicted_coefficients,
     measure=coefficients,
-    controls=(Plant(name="one per cent more", constants={"factor": 1.01}),),
+    controls=(Plant(name="one per cent more", constants={"factor": 1.01}), INTEGER_FLOW),
 )
 
 cross_entropy_margins = flow_claim(
@@ -240,6 +242,7 @@ loss_limit = flow_claim(
     controls=(
         Plant(name="an exponential tail", constants={"tail": 1.0}),
         Plant(name="a constant that is one per cent larger", constants={"tail": 2 / np.sqrt(1.01)}),
+        INTEGER_FLOW,
     ),
 )
 
@@ -255,6 +258,7 @@ gradient_limit = flow_claim(
     controls=(
         Plant(name="an exponential tail", constants={"tail": 1.0}),
         Plant(name="a constant that is one per cent larger", constants={"tail": 2 / np.sqrt(1.01)}),
+        INTEGER_FLOW,
     ),
 )
 
@@ -306,6 +310,7 @@ domination_rate = flow_claim(
     controls=(
         Plant(name="the whole slack", constants={"share": 1.0}),
         Plant(name="a third of the slack", constants={"share": 1 / 3}),
+        INTEGER_FLOW,
     ),
     notes=FLOW_NOTES + "Here the band is a tenth of the way to the rate of an exponential tail.",
 )

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from marginlab.proofs_check.claims.match_copy.broken import INTEGERS_DATA
 from marginlab.proofs_check.claims.match_copy.flowed import flow_run
 from marginlab.proofs_check.claims.match_copy.problems import rate_of, regular_problem
 from marginlab.proofs_check.claims.match_copy.trained import TrainedRun
-from marginlab.proofs_check.engine.claim import Instance
+from marginlab.proofs_check.engine.claim import Break, Instance
 from marginlab.proofs_check.engine.context import Run
 from marginlab.proofs_check.engine.values import Interval
 from marginlab.simulations.trajectory import TRUSTED
@@ -63,6 +64,15 @@ def flows(loss: str, *kinds: Mapping[str, Any]) -> Callable[[Run], Iterable[Inst
                 yield flow_run(run, data, {**TIMES, "loss": loss}, seed, label)
 
     return instances
+
+
+def integer_flow(run: Run) -> Iterable[Instance]:
+    """The flow of the integer instance on which A4 fails and the direction is another one."""
+    return [flow_run(run, INTEGERS_DATA, {**TIMES, "loss": "mse"}, None, "integer instance, flow")]
+
+
+#: The control of the squared error's laws: A4 cannot be dropped.
+INTEGER_FLOW = Break(name="integer instance without A4", assumption="A4", instances=integer_flow)
 
 
 def loss_of(instance: Instance) -> str:
