@@ -31,6 +31,10 @@ from marginlab.theory.match_copy.losses import error_directions as error_directi
 from marginlab.theory.match_copy.losses import log_loss as log_loss
 from marginlab.theory.match_copy.losses import residuals as residuals
 from marginlab.theory.match_copy.losses import squared_error as squared_error
+from marginlab.theory.match_copy.probability import halfspace_violation_bound as halfspace_violation_bound
+from marginlab.theory.match_copy.probability import halfspace_violation_probability as halfspace_violation_probability
+from marginlab.theory.match_copy.probability import pair_violation_bound as pair_violation_bound
+from marginlab.theory.match_copy.probability import pair_violation_probability as pair_violation_probability
 from marginlab.theory.match_copy.sampling import MatchCopyData as MatchCopyData
 from marginlab.theory.match_copy.sampling import sample as sample
 from marginlab.theory.match_copy.task import MatchCopyTask as MatchCopyTask
