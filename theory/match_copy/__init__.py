@@ -32,7 +32,9 @@ from marginlab.theory.match_copy.losses import log_loss as log_loss
 from marginlab.theory.match_copy.losses import residuals as residuals
 from marginlab.theory.match_copy.losses import squared_error as squared_error
 from marginlab.theory.match_copy.probability import halfspace_violation_bound as halfspace_violation_bound
-from marginlab.theory.match_copy.probability import halfspace_violation_probability as halfspace_violation_probability
+from marginlab.theory.match_copy.probability import (
+    halfspace_violation_probability as halfspace_violation_probability,
+)
 from marginlab.theory.match_copy.probability import pair_violation_bound as pair_violation_bound
 from marginlab.theory.match_copy.probability import pair_violation_probability as pair_violation_probability
 from marginlab.theory.match_copy.sampling import MatchCopyData as MatchCopyData
