@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from marginlab.simulations.descent import run as run
     from marginlab.simulations.descent import run_batch as run_batch
     from marginlab.simulations.descent import warm_up as warm_up
+    from marginlab.simulations.flow import Flow as Flow
+    from marginlab.simulations.flow import gradient_flow as gradient_flow
     from marginlab.simulations.gradient import LogGradient as LogGradient
     from marginlab.simulations.gradient import log_gradient as log_gradient
     from marginlab.simulations.threads import single_threaded as single_threaded
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "attention": ("Problem",),
     "descent": ("run", "run_batch", "warm_up"),
+    "flow": ("Flow", "gradient_flow"),
     "gradient": ("LogGradient", "log_gradient"),
     "threads": ("single_threaded",),
     "trajectory": ("Descent", "Trajectory"),
