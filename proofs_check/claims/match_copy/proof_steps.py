@@ -95,8 +95,8 @@ def _residuals(run: TrainedRun) -> tuple[np.ndarray, Float, Float, Float]:
     return support, u, h, np.where(support, np.exp(-offsets), 0.0)
 
 
-def restoring_ratio(instance: Instance) -> Interval:
-    """-tau D over the sum of Phi(u).
+def restoring_pull(instance: Instance) -> Interval:
+    """-tau D at each record of the last decade.
 
     tau D = (eta / 2) sum_i sum_{t,s} p_t p_s (h_t u_t + h_s u_s)(e^(-u_t - u_s) - 1).
     """
@@ -106,21 +106,25 @@ def restoring_ratio(instance: Instance) -> Interval:
     U = u[..., :, None] + u[..., None, :]
     H = hu[..., :, None] + hu[..., None, :]
     terms = run.step / 2 * p[:, :, None] * p[:, None, :] * H * np.expm1(-U)
-    pull = -terms.sum(axis=(1, 2, 3))
-    size = np.abs(u)
-    phi = (size * (np.exp(2 * size) * (u <= -R) + (u >= R))).sum(axis=(1, 2))
     # Sums of all pairs, and margins that are sums of d^2 products and as large as 20.
     operations = terms[0].size + 20 * run.W[0].size
-    total = np.abs(terms).sum(axis=(1, 2, 3))
-    return rounded(pull / phi, operations=operations, magnitude=total / phi)
+    return rounded(
+        -terms.sum(axis=(1, 2, 3)), operations=operations, magnitude=np.abs(terms).sum(axis=(1, 2, 3))
+    )
 
 
-def derived_constant(instance: Instance, constants: Mapping[str, Any]) -> Interval:
-    """share eta min (h p^2) (1 - e^(-2R)), the minimum over the support at each record."""
+def phi_sum(u: Float) -> Float:
+    """sum over i and t of Phi(u_{i,t}), shape (R,)."""
+    size = np.abs(u)
+    return (size * (np.exp(2 * size) * (u <= -R) + (u >= R))).sum(axis=(1, 2))
+
+
+def derived_pull(instance: Instance, constants: Mapping[str, Any]) -> Interval:
+    """share c sum Phi(u), c = eta min (h p^2) (1 - e^(-2R)) with the minimum over the support at each record."""
     run: TrainedRun = instance.data
-    support, _, h, p = _residuals(run)
+    support, u, h, p = _residuals(run)
     least = np.where(support, h * p**2, np.inf).min(axis=(1, 2))
-    value = constants["share"] * run.step * least * -np.expm1(-2 * R)
+    value = constants["share"] * run.step * least * -np.expm1(-2 * R) * phi_sum(u)
     return rounded(value, operations=20 * run.W[0].size)
 
 
@@ -159,8 +163,8 @@ restoring_force = claim_on_run(
     ),
     assumes=(*ASSUMED, A8),
     constants={"share": 1.0},
-    predict=derived_constant,
-    measure=restoring_ratio,
+    predict=derived_pull,
+    measure=restoring_pull,
     controls=(Plant(name="a constant a hundred times as large", constants={"share": 100.0}),),
     notes=(
         "The lemma says that some c > 0 exists for large R. Pairs t = s give the constant here for any R > 0; pairs "
