@@ -14,6 +14,7 @@ from marginlab.proofs_check.claims.match_copy import (
     measured_stability,
     numerics,
     proof_steps,
+    residual_bounds,
     rivals,
     separators,
 )
@@ -37,6 +38,7 @@ CLAIMS = tuple(
         errata,
         data_geometry,
         halfspace_probability,
+        residual_bounds,
     )
     for claim in module.CLAIMS
 )
