@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -97,13 +98,20 @@ def regular_problem(data: Mapping[str, Any], root: int, seed: int | None) -> tup
     """The first draw of this seed whose laws set in at a rate of at least data["rate"], and how many were rejected.
 
     Every draw has A4 and a supporting constraint in each sample. data["rest"] says which constraints support the
-    margin: "none" is off the support, "some" are, or "any" number. The rate is `rate_of`.
+    margin: "none" is off the support, or "some" are; data["slack_rate"], if it is there, is the most that half
+    of the least slack may be. The rate is `rate_of`.
 
     Raises
     ------
     CannotForm
         None of the first `MOST_DRAWS` draws is such.
     """
+    return _regular_problem(tuple(sorted(data.items())), root, seed)
+
+
+@cache
+def _regular_problem(items: tuple[tuple[str, Any], ...], root: int, seed: int | None) -> tuple[Problem, int]:
+    data = dict(items)
     task = MatchCopyTask.template(T=data["T"], d=data["d"], coordinate_std=data["coordinate_std"])
     for rejected, draw in enumerate(stream(root, data, seed or 0).spawn(MOST_DRAWS)):
         problem = Problem.from_match_copy(sample(task, data["n"], draw))
@@ -111,11 +119,12 @@ def regular_problem(data: Mapping[str, Any], root: int, seed: int | None) -> tup
             continue
         constraints = problem.constraints()
         separator = max_margin(constraints)
-        off = len(constraints) - len(separator.active)
-        if data["rest"] != "any" and (data["rest"] == "some") != (off > 0):
+        if (data["rest"] == "some") != (len(separator.active) < len(constraints)):
             continue
         slack = slack_rate(problem, constraints.margins(separator.W), separator.active)
-        if not np.isnan(slack).any() and rate_of(problem, separator, "mse") >= data["rate"]:
+        if np.isnan(slack).any() or slack.min() > data.get("slack_rate", np.inf):
+            continue
+        if rate_of(problem, separator, "mse") >= data["rate"]:
             return problem, rejected
     raise CannotForm(f"none of {MOST_DRAWS} draws converges with a power of at least {data['rate']}.")
 
