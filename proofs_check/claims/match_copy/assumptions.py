@@ -13,11 +13,11 @@ from marginlab.proofs_check.claims.match_copy.trained import LAST_DECADE, Traine
 from marginlab.proofs_check.engine.claim import Answer, Assumption, CannotForm, Instance, Status
 from marginlab.proofs_check.engine.judge import slopes
 from marginlab.proofs_check.engine.values import Float, Interval
+from marginlab.proofs_check.geometry import Condition, identifiability, independence, separability
+from marginlab.proofs_check.geometry import half_space as positive_products
 from marginlab.proofs_check.separators import OracleFailed
 from marginlab.proofs_check.tolerances import rounded
-from marginlab.simulations.attention import Problem
 from marginlab.theory.match_copy.correction import NoFixedPoint
-from marginlab.theory.match_copy.geometry import hull_distance
 from marginlab.theory.match_copy.gradient import error_alignments
 from marginlab.theory.match_copy.stability import cross_term_fraction, support_domination
 
@@ -56,65 +56,34 @@ def _listed(values: Float) -> str:
     return ", ".join(f"{v:.3g}" for v in values)
 
 
+def _answer(condition: Condition) -> Answer:
+    return Answer(condition.status, condition.witness, condition.value)
+
+
 def separable(instance: Instance) -> Answer:
     """A1, by the certified separator or by a certificate that there is none."""
     run: TrainedRun = instance.data
     try:
-        certificate = run.certificate
+        return _answer(separability(run.certificate))
     except CannotForm as reason:
         return Answer(Status.FAILS, str(reason))
     except OracleFailed as reason:
         return Answer(Status.UNDECIDED, str(reason))
-    margin = certificate.margin_lower
-    return Answer(Status.HOLDS, f"separator certified, its margin is at least {margin:.6g}", margin)
 
 
 def independent_support(instance: Instance) -> Answer:
     """A2, from the certificate: the Gram matrix of the supporting constraints is proved nonsingular."""
-    certificate = instance.data.certificate
-    if certificate.kind == "gap":
-        return Answer(Status.UNDECIDED, f"not proved: {certificate.unproved}")
-    return Answer(
-        Status.HOLDS,
-        f"Gram matrix of the {len(certificate.active)} supporting constraints proved nonsingular",
-        float(len(certificate.active)),
-    )
-
-
-def _errors(problem: Problem) -> Float:
-    """v_t - target_i for the rivals t != y_i, shape (n, K - 1, d_v): d_{i,t} where the target is v_y."""
-    n, K, _, d_v = problem.shape
-    return problem.values[problem.rivals].reshape(n, K - 1, d_v) - problem.targets[:, None]
+    return _answer(independence(instance.data.certificate))
 
 
 def identifiable(instance: Instance) -> Answer:
     """A3: every target lies outside the convex hull of the other values."""
-    distances = [hull_distance(errors) for errors in _errors(instance.data.problem)]
-    i = min(range(len(distances)), key=lambda k: distances[k].lower)
-    lower, upper = distances[i].lower, distances[i].upper
-    if lower > 0:
-        return Answer(Status.HOLDS, f"least distance to the hull is {lower:.4g}, at sample {i}", lower)
-    # Without a separating hyperplane the target is in the hull as far as float64 can tell.
-    inside = not distances[i].normal.any()
-    return Answer(
-        Status.FAILS if inside else Status.UNDECIDED,
-        f"the target of sample {i} is within {upper:.2g} of the hull of the other values",
-        upper,
-    )
+    return _answer(identifiability(instance.data.problem))
 
 
 def half_space(instance: Instance) -> Answer:
     """A4: all error directions of one sample have positive inner products."""
-    errors = _errors(instance.data.problem)
-    products = np.einsum("itj,isj->its", errors, errors)
-    sizes = np.einsum("itj,isj->its", np.abs(errors), np.abs(errors))
-    enclosed = rounded(products, operations=errors.shape[2] + 2, magnitude=sizes)
-    i, t, s = (int(k) for k in np.unravel_index(int(np.argmin(enclosed.lo)), products.shape))
-    value = float(products[i, t, s])
-    witness = f"least <d_t, d_s> is {value:.4g}, at sample {i}, rivals {t} and {s}"
-    if enclosed.lo[i, t, s] > 0:
-        return Answer(Status.HOLDS, witness, value)
-    return Answer(Status.FAILS if (enclosed.hi <= 0).any() else Status.UNDECIDED, witness, value)
+    return _answer(positive_products(instance.data.problem))
 
 
 def vanishing_loss(instance: Instance) -> Answer:
