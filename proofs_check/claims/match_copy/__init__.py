@@ -4,12 +4,14 @@ from marginlab.proofs_check.claims.match_copy import (
     alignment_law,
     asymptotics,
     cross_entropy,
+    data_chance,
     data_geometry,
     domination_gaps,
     errata,
     flow_laws,
     halfspace_probability,
     identities,
+    large_margins,
     measured_loss,
     measured_stability,
     numerics,
@@ -17,6 +19,7 @@ from marginlab.proofs_check.claims.match_copy import (
     residual_bounds,
     rivals,
     separators,
+    two_losses,
 )
 
 #: In the order of reports; each module lists its own.
@@ -39,6 +42,9 @@ CLAIMS = tuple(
         data_geometry,
         halfspace_probability,
         residual_bounds,
+        two_losses,
+        data_chance,
+        large_margins,
     )
     for claim in module.CLAIMS
 )

@@ -1,9 +1,8 @@
-"""When do drawn data satisfy A1-A3? Ranks over the rationals, and how often separators exist (Proposition G.2)."""
+"""When do drawn data satisfy A1-A3? Ranks over the rationals (Proposition G.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,33 +24,29 @@ from marginlab.proofs_check.engine.claim import (
     Status,
 )
 from marginlab.proofs_check.engine.context import Run
-from marginlab.proofs_check.engine.values import Interval, Sample
-from marginlab.proofs_check.separators import NotSeparable, max_margin
-from marginlab.proofs_check.tolerances import rounded
+from marginlab.proofs_check.engine.values import Interval
 from marginlab.simulations.attention import Problem
-from marginlab.theory.match_copy.losses import error_directions
 
 GROUP = "match-copy/data"
+
 
 #: (d, T, n) with d = max(n, T - 2): the edge of the sufficient condition, from either side.
 EDGE = ((5, 7, 5), (8, 10, 8), (4, 6, 2), (6, 4, 6))
 
+
 #: (d, T, n) beyond it: more constraints than unknowns.
 BEYOND = ((3, 6, 4), (4, 8, 3))
 
-#: (d, T, n) whose separability is counted: 12, 6 and 10.7 constraints for each of the d^2 unknowns; and how many
-#: draws: enough for a Clopper-Pearson interval at a run's error level to lie on one side of one half.
-CROWDED = ((8, 8, 128, 40), (4, 8, 16, 200), (3, 8, 16, 60))
 
-
-def _template(d: int, T: int, n: int) -> dict[str, Any]:
+def template_data(d: int, T: int, n: int) -> dict[str, Any]:
+    """A template of n samples with T tokens of unit variance in d dimensions."""
     return {"kind": "template", "T": T, "d": d, "n": n, "coordinate_std": 1.0}
 
 
 def _drawn(run: Run, sizes: Iterable[tuple[int, int, int]], seeds: int) -> Iterable[Instance]:
     root = run.config.root_seed
     for d, T, n in sizes:
-        data = _template(d, T, n)
+        data = template_data(d, T, n)
         for seed in run.seeds(seeds):
             yield Instance(
                 label=f"d = {d}, T = {T}, n = {n}, seed {seed}",
@@ -174,72 +169,6 @@ def error_counts(instance: Instance, constants: Mapping[str, Any]) -> Interval:
     return Interval.exact(np.full(n, K + 1 - constants["less"]))
 
 
-def line_draws(run: Run) -> Iterable[Instance]:
-    """20 000 samples of T = 4 tokens in one dimension, d = T - 3."""
-    data = _template(1, 4, 20_000)
-    problem = problem_of(data, run.config.root_seed, 0)
-    yield Instance(
-        label="d = 1, T = 4", data=problem, seed=0, config={"data": data, "root": run.config.root_seed}
-    )
-
-
-def target_between(instance: Instance) -> Sample:
-    """Whether v_y lies between the values of the two rivals: A3 fails."""
-    problem: Problem = instance.data
-    errors = error_directions(problem)[problem.rivals].reshape(-1, 2)
-    return Sample(
-        values=(errors.min(axis=1) <= 0) & (errors.max(axis=1) >= 0), unit="sample", law="proportion"
-    )
-
-
-def median_probability(instance: Instance, constants: Mapping[str, Any]) -> Interval:
-    """1/3: each of three exchangeable numbers is the middle one equally often."""
-    del instance
-    third = 1 / constants["of"]
-    return rounded(third, operations=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Separability:
-    """Draws of one size, each decided by a certificate."""
-
-    d: int
-    outcomes: tuple[bool, ...]
-
-
-def _separable(problem: Problem) -> bool:
-    """By a separator with its recomputed gap, or by a combination of constraints that is proved to vanish."""
-    try:
-        return max_margin(problem.constraints()).margin_lower > 0
-    except NotSeparable:
-        return False
-
-
-def crowded_outcomes(run: Run) -> Iterable[Instance]:
-    """Separability of the draws of each crowded size."""
-    root = run.config.root_seed
-    for d, T, n, draws in CROWDED:
-        data = _template(d, T, n)
-        outcomes = tuple(_separable(problem_of(data, root, seed)) for seed in range(draws))
-        yield Instance(
-            label=f"{n * (T - 2) / d**2:.3g} constraints for each of d^2 = {d * d} unknowns",
-            data=Separability(d=d, outcomes=outcomes),
-            config={"data": data, "root": root, "draws": draws},
-        )
-
-
-def separable_share(instance: Instance) -> Sample:
-    """The draws, 1 where separable."""
-    return Sample(values=np.array(instance.data.outcomes, dtype=float), unit="draw", law="proportion")
-
-
-def stated_share(instance: Instance, constants: Mapping[str, Any]) -> Interval:
-    """More than half of the draws, or fewer."""
-    most = instance.data.d in constants["mostly separable"]
-    ends = (0.5, 1.0) if most else (0.0, 0.5)
-    return Interval(np.array(ends[0]), np.array(ends[1]), "stated range: a side of one half")
-
-
 independent_features = Claim(
     id="match-copy/independent-features",
     title="With d at least max(n, T - 2) all constraint vectors are linearly independent: A1 and A2 for free",
@@ -265,6 +194,7 @@ independent_features = Claim(
         "Independent vectors can be given any margins at once, so that a separator exists."
     ),
 )
+
 
 support_independent = Claim(
     id="match-copy/support-independent",
@@ -293,6 +223,7 @@ support_independent = Claim(
     ),
 )
 
+
 identifiable = Claim(
     id="match-copy/identifiable",
     title="With d at least T - 2 the error directions of a sample are independent, which gives A3",
@@ -319,51 +250,8 @@ identifiable = Claim(
     ),
 )
 
-identifiable_tight = Claim(
-    id="match-copy/identifiable-tight",
-    title="With d = T - 3 = 1 A3 fails in a third of the samples",
-    paper=PAPER,
-    where="beside Proposition G.2 (2)",
-    source=Source.DERIVED,
-    kind=Kind.IDENTITY,
-    evidence=Evidence.STATISTICAL,
-    statement=r"For $T = 4$, $d = 1$: $P(v_y \in \mathrm{conv}\{v_t\}) = \frac13$.",
-    constants={"of": 3},
-    group=GROUP,
-    instances=line_draws,
-    predict=median_probability,
-    measure=target_between,
-    unit="sample",
-    judgements=1,
-    controls=(Plant(name="one in four", constants={"of": 4}),),
-    notes="So d >= T - 2 cannot be weakened. Exchangeability: the target is the middle one of three numbers.",
+CLAIMS = (
+    independent_features,
+    support_independent,
+    identifiable,
 )
-
-separable_beyond = Claim(
-    id="match-copy/separable-beyond",
-    title="Separators exist far beyond one constraint an unknown, and no longer in three dimensions",
-    paper=PAPER,
-    where="beside Proposition G.2 (1)",
-    source=Source.DERIVED,
-    kind=Kind.ESTIMATE,
-    evidence=Evidence.STATISTICAL,
-    statement=(
-        r"Most draws are separable at $n (T - 2) / d^2 = 12$ for $d = 8$ and at 6 for $d = 4$, and fewer than half at "
-        r"10.7 for $d = 3$."
-    ),
-    constants={"mostly separable": (8, 4)},
-    group=GROUP,
-    instances=crowded_outcomes,
-    predict=stated_share,
-    measure=separable_share,
-    unit="draw",
-    judgements=len(CROWDED),
-    controls=(Plant(name="three dimensions too", constants={"mostly separable": (8, 4, 3)}),),
-    notes=(
-        "Each draw is decided by a separator whose gap is recomputed, or by a combination of its constraints that is "
-        "proved to be zero. Unlike independent labels, the constraints share the query, so that many more than two "
-        "an unknown can be met. An observation: no law of this share is known to us."
-    ),
-)
-
-CLAIMS = (independent_features, support_independent, identifiable, identifiable_tight, separable_beyond)
