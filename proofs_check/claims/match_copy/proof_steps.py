@@ -162,13 +162,16 @@ restoring_force = claim_on_run(
         r"$\tau\mathcal D = \frac\eta2 \sum_i \sum_{t,s \in SV(i)} p_t p_s (h_t u_t + h_s u_s)(e^{-u_t - u_s} - 1)$."
     ),
     assumes=(*ASSUMED, A8),
+    depends_on=("match-copy/supporting-margins",),
     constants={"share": 1.0},
     predict=derived_pull,
     measure=restoring_pull,
     controls=(Plant(name="a constant a hundred times as large", constants={"share": 100.0}),),
     notes=(
         "The lemma says that some c > 0 exists for large R. Pairs t = s give the constant here for any R > 0; pairs "
-        "t != s add to the pull by A8, those of the wrong sign carrying less than half. R = 0.1. " + WINDOW
+        "t != s add to the pull by A8, those of the wrong sign carrying less than half. R = 0.1. The pull is 6 to 40 "
+        "times the bound, so that a p off by a tenth would pass: match-copy/supporting-margins decides p. "
+        + WINDOW
     ),
 )
 
