@@ -3,6 +3,7 @@
 from marginlab.proofs_check.claims.match_copy import (
     alignment_law,
     asymptotics,
+    counterexample,
     cross_entropy,
     data_chance,
     data_geometry,
@@ -45,6 +46,7 @@ CLAIMS = tuple(
         two_losses,
         data_chance,
         large_margins,
+        counterexample,
     )
     for claim in module.CLAIMS
 )
