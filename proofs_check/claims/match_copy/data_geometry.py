@@ -25,6 +25,7 @@ from marginlab.proofs_check.engine.claim import (
 )
 from marginlab.proofs_check.engine.context import Run
 from marginlab.proofs_check.engine.values import Interval
+from marginlab.proofs_check.tolerances import gamma
 from marginlab.simulations.attention import Problem
 
 GROUP = "match-copy/data"
@@ -105,18 +106,16 @@ def tied_support(run: Run) -> Iterable[Instance]:
 
 
 def _support(run: TrainedRun) -> np.ndarray:
-    """Constraints with margin 1, as far as the separator's gap tells; also those with zero multiplier.
+    """Every constraint that may have margin 1, those with zero multiplier included.
 
-    The separator is known to an angle, so that a margin is known to that times the constraint's length.
+    The certificate encloses the separator in a ball, and so each margin within its radius times the constraint's
+    length; evaluating a margin takes 2 d + 4 roundings of products of size at most d ||W|| times that length.
     """
-    constraints = run.problem.constraints()
-    separator = run.separator
-    size = float(np.linalg.norm(separator.W))
-    reach = (
-        separator.angle_bound * size * constraints.norms()
-        + 4 * np.finfo(float).eps * size * constraints.norms()
-    )
-    return np.flatnonzero(constraints.margins(separator.W) <= 1 + 2 * reach)
+    constraints, certificate = run.problem.constraints(), run.certificate
+    d = max(constraints.shape)
+    rounding = gamma(2 * d + 4) * d * float(np.linalg.norm(certificate.centre))
+    reach = (certificate.radius + rounding) * constraints.norms()
+    return np.flatnonzero(constraints.margins(certificate.centre) <= 1 + 2 * reach)
 
 
 def support_fits(instance: Instance) -> Answer:
@@ -203,7 +202,7 @@ support_independent = Claim(
     where="Proposition G.2 (1)",
     source=Source.REPORTED,
     kind=Kind.IDENTITY,
-    evidence=Evidence.EXACT,
+    evidence=Evidence.CERTIFIED,
     statement=r"$d \ge \max(n_{SV}, T_{SV})$ implies A2 almost surely.",
     assumes=(Assumption(name="dimension", statement=r"$d \ge \max(n_{SV}, T_{SV})$", check=support_fits),),
     depends_on=("match-copy/separator",),
@@ -218,7 +217,7 @@ support_independent = Claim(
         Plant(name="one more", constants={"more": 1}),
     ),
     notes=(
-        "The support is every constraint whose margin is 1 within the error of the separator, those with zero "
+        "The support is every constraint whose margin may be 1 by the certified separator, those with zero "
         "multiplier included; its rank is exact. 'Almost surely' is over Gaussian tokens: the control is not drawn."
     ),
 )
