@@ -67,30 +67,29 @@ def burden(rungs: int, N: int, n: int, d_k: int, d_q: int, k: int, bits: int) ->
     return work, max(a * c for a, _, c in shapes) * (512 + bits)
 
 
-def _need(condition: bool, sentence: str) -> None:
+def need(condition: bool, sentence: str) -> None:
     if not condition:
         raise AssertionError(sentence)
 
 
-def _integers(value: Any, name: str, low: int = -(1 << MAX_BITS), high: int = 1 << MAX_BITS) -> list[int]:
+def integers(value: Any, name: str, low: int = -(1 << MAX_BITS), high: int = 1 << MAX_BITS) -> list[int]:
     good = isinstance(value, list) and all(type(v) is int and low <= v <= high for v in value)
-    _need(good and 0 < len(value) <= MAX_ENTRIES, f"malformed: {name}: 1 to {MAX_ENTRIES} integers in range")
+    need(good and 0 < len(value) <= MAX_ENTRIES, f"malformed: {name}: 1 to {MAX_ENTRIES} integers in range")
     return value
 
 
-def _matrix(document: dict[str, Any], name: str) -> tuple[list[list[int]], Fraction, int]:
+def matrix(document: dict[str, Any], name: str) -> tuple[list[list[int]], Fraction, int]:
     """Rows of integers, the power of two that they are multiples of, and the bits of the longest."""
-    _need(set(document[name]) == {"exponent", "mantissa"}, f"malformed: {name} has other fields")
-    rows = [_integers(row, name) for row in document[name]["mantissa"]]
+    need(set(document[name]) == {"exponent", "mantissa"}, f"malformed: {name} has other fields")
+    rows = [integers(row, name) for row in document[name]["mantissa"]]
     good = len({len(row) for row in rows}) == 1 and len(rows) * len(rows[0]) <= MAX_ENTRIES
-    _need(good, f"malformed: the rows of {name} must have one length, and {MAX_ENTRIES} entries at most")
-    exponent = _integers([document[name]["exponent"]], f"{name}.exponent", -MAX_EXPONENT, MAX_EXPONENT)
+    need(good, f"malformed: the rows of {name} must have one length, and {MAX_ENTRIES} entries at most")
+    exponent = integers([document[name]["exponent"]], f"{name}.exponent", -MAX_EXPONENT, MAX_EXPONENT)
     return rows, Fraction(2) ** exponent[0], max(max(max(row), -min(row)) for row in rows).bit_length()
 
 
 def _angle(cosine_squared: Fraction) -> arb:
-    x, y = (arb(fmpq(*v.as_integer_ratio())).sqrt() for v in (cosine_squared, 1 - cosine_squared))
-    return arb.atan2(y, x)
+    return arb.atan2(*(arb(fmpq(*v.as_integer_ratio())).sqrt() for v in (1 - cosine_squared, cosine_squared)))
 
 
 class _Problem:  # z_i stands for integers times `unit`, V for integers times `scale`
@@ -99,39 +98,37 @@ class _Problem:  # z_i stands for integers times `unit`, V for integers times `s
         parts = ["keys", "queries", "dual", "separator"][: 4 if "margin_lower" in TEXT[kind] else 3]
         good = set(document) == FIELDS.union(parts)
         good &= set(document["claims"]) == set(re.findall(r"{(\w+)}", TEXT[kind])) - {"support"}
-        _need(good and document["schema"] == SCHEMA, f"malformed: {SCHEMA} of kind {kind} has other fields")
+        need(good and document["schema"] == SCHEMA, f"malformed: {SCHEMA} of kind {kind} has other fields")
         claims = {name: text for name, text in document["claims"].items() if name != "margin_squared"}
-        _need(all(map(DECIMAL.fullmatch, claims.values())), "malformed: claims must be decimals")
+        need(all(map(DECIMAL.fullmatch, claims.values())), "malformed: claims must be decimals")
         self.claims = {name: Fraction(text) for name, text in claims.items()}
-        matrices = [_matrix(document, name) for name in parts]
+        matrices = [matrix(document, name) for name in parts]
         (self.keys, a, _), (queries, b, _), ((weights, *rest), power, _) = matrices[:3]
-        _need(document["data_sha256"] == data_digest(document), "malformed: data_sha256 is not the data's")
-        self.sample = _integers(document["sample"], "sample", 0, len(queries) - 1)
-        self.support = _integers(document["support"], "support", 0, len(self.keys) - 1)
+        need(document["data_sha256"] == data_digest(document), "malformed: data_sha256 is not the data's")
+        self.sample = integers(document["sample"], "sample", 0, len(queries) - 1)
+        self.support = integers(document["support"], "support", 0, len(self.keys) - 1)
         good = self.support == sorted(set(self.support)) and not rest and min(weights) > 0
         good &= len(weights) == len(self.support) and len(self.sample) == len(self.keys)
-        _need(good, "malformed: sample, support, dual: one a key, increasing, one row > 0")
-        power /= _integers([document["denominator"]], "denominator", 1)[0]
+        need(good, "malformed: sample, support, dual: one a key, increasing, one row > 0")
+        power /= integers([document["denominator"]], "denominator", 1)[0]
         self.sizes = [len(self.keys), len(queries), len(self.keys[0]), len(queries[0]), len(weights)]
         self.sizes += [64 + 2 * sum(bits for _, _, bits in matrices)]
         work, store = burden(int(kind == "active-set"), *self.sizes)
-        _need(work <= MAX_WORK and store <= MAX_STORE, "malformed: numbers too many or long to multiply")
+        need(work <= MAX_WORK and store <= MAX_STORE, "malformed: numbers too many or long to multiply")
         self.queries, self.K = fmpz_mat(queries), fmpz_mat([self.keys[i] for i in self.support])
         self.query_rows, self.unit = [queries[self.sample[i]] for i in self.support], a * b
         self.V, self.scale = self.combination(fmpz_mat, weights), power * self.unit
         v, self.total = self.V.entries(), sum(weights) * power
         self.norm = int(sum(map(mul, v, v))) * self.scale**2
         upper = self.claims.get("margin_upper", 0) * self.total
-        _need(self.norm <= upper**2, "||sum p_i z_i|| <= (margin_upper or 0) sum p_i")
+        need(self.norm <= upper**2, "||sum p_i z_i|| <= (margin_upper or 0) sum p_i")
 
     def combination(self, kind: Any, weights: list[Any]) -> Any:
         weighted = [[w * v for v in row] for w, row in zip(weights, self.query_rows, strict=True)]
         return kind(self.K.transpose()) * kind(weighted)
 
-    def margins(self, matrix: Any) -> list[Any]:
-        turned = (
-            (matrix * type(matrix)(self.queries.transpose())).transpose().tolist()
-        )  # <matrix, z_i> / unit
+    def margins(self, matrix: Any) -> list[Any]:  # <matrix, z_i> / unit
+        turned = (matrix * type(matrix)(self.queries.transpose())).transpose().tolist()
         return [sum(map(mul, key, turned[s])) for key, s in zip(self.keys, self.sample, strict=True)]
 
     def prove_support(self) -> None:
@@ -140,7 +137,7 @@ class _Problem:  # z_i stands for integers times `unit`, V for integers times `s
         fails = "the Gram matrix is nonsingular"
         gram = fmpz_mat(k, k, list(map(mul, (K * K.transpose()).entries(), (Q * Q.transpose()).entries())))
         for rungs, ctx.prec in enumerate(PRECISIONS, 1):
-            _need(burden(rungs, *self.sizes)[0] <= MAX_WORK, f"{fails} (too many constraints for more bits)")
+            need(burden(rungs, *self.sizes)[0] <= MAX_WORK, f"{fails} (too many constraints for more bits)")
             try:  # p in units of unit**-2, so that the margins come out in units of 1
                 p = (arb_mat(gram) * arb(1)).solve(arb_mat(k, 1, [1] * k)).entries()  # rounded: no long balls
             except ZeroDivisionError:  # too few bits to tell G from a singular matrix
@@ -156,44 +153,47 @@ class _Problem:  # z_i stands for integers times `unit`, V for integers times `s
 
     def prove_separator(self) -> float:
         """Check the claims about margins and angle; 1 - (margin of W) P / ||V||, rounded up."""
-        (rows, scale, _), V, bound = _matrix(self.document, "separator"), self.V, self.norm / self.total**2
+        (rows, scale, _), V, bound = matrix(self.document, "separator"), self.V, self.norm / self.total**2
         W, unit, v, w = fmpz_mat(rows), self.scale * self.unit, V.entries(), [x for row in rows for x in row]
-        _need((len(rows), len(rows[0])) == (V.nrows(), V.ncols()), "malformed: separator has another shape")
+        need((len(rows), len(rows[0])) == (V.nrows(), V.ncols()), "malformed: separator has another shape")
         norm_W, margin_W = sum(map(mul, w, w)) * scale**2, int(min(self.margins(W))) * scale * self.unit
-        _need(margin_W > 0 and self.norm > 0, "min_i <W, z_i> > 0 and ||sum p_i z_i|| > 0")
+        need(margin_W > 0 and self.norm > 0, "min_i <W, z_i> > 0 and ||sum p_i z_i|| > 0")
         margins, cosine = self.margins(V), int(sum(map(mul, w, v))) * scale * self.scale
         of_W, margin_V = margin_W**2 / norm_W, int(min(margins)) * unit
         of_V = max(margin_V, Fraction(0)) ** 2 / self.norm
-        _need(self.claims["achieved"] ** 2 <= of_W, "achieved <= min_i <W, z_i> / ||W||")
-        _need(self.claims["margin_lower"] ** 2 <= max(of_W, of_V), "margin_lower <= margin of W or of V")
+        need(self.claims["achieved"] ** 2 <= of_W, "achieved <= min_i <W, z_i> / ||W||")
+        need(self.claims["margin_lower"] ** 2 <= max(of_W, of_V), "margin_lower <= margin of W or of V")
         said, angle = arb(fmpq(*self.claims["angle"].as_integer_ratio())), _angle(of_W / bound)
         if cosine > 0:
             angle = angle.min(_angle(cosine**2 / (norm_W * self.norm)) + _angle(of_V / bound))
-        _need(bool(angle <= said), "angle of W to the max-margin direction <= angle")
+        need(bool(angle <= said), "angle of W to the max-margin direction <= angle")
         tight = margin_V == 1 and {margins[i] for i in self.support} == {min(margins)}
-        _need(tight or self.document["kind"] != "exact", "<V, z_i> >= 1, = 1 on the support")
+        need(tight or self.document["kind"] != "exact", "<V, z_i> >= 1, = 1 on the support")
         square = "{0.numerator}/{0.denominator}".format(1 / self.total)
-        _need(self.document["claims"].get("margin_squared", square) == square, "margin_squared = 1 / sum p_i")
+        need(self.document["claims"].get("margin_squared", square) == square, "margin_squared = 1 / sum p_i")
         if self.document["kind"] == "active-set":
             self.prove_support()
         return nextafter(float(1 - Fraction(isqrt(int(of_W / bound * (1 << 200))), 1 << 100)), 1.0)
 
 
+def read(source: Any) -> dict[str, Any]:
+    """The document behind a path, or the document itself."""
+    if isinstance(source, dict):
+        return source
+    with Path(source).open(encoding="utf-8") as file:
+        text, twice = file.read(MAX_BYTES + 1), "malformed: a name occurs twice in one object"
+    need(len(text) <= MAX_BYTES, f"malformed: a file of more than {MAX_BYTES} bytes")
+    return json.loads(text, object_pairs_hook=lambda p: need(len(dict(p)) == len(p), twice) or dict(p))
+
+
 @ctx.workprec(256)
 def verify(source: Any) -> Verdict:
     """Check a certificate, given as a path or as a parsed document; what is wrong with it is never raised."""
-    twice = "malformed: a name occurs twice in one object"
     try:
-        if not isinstance(source, dict):
-            with Path(source).open(encoding="utf-8") as file:
-                text = file.read(MAX_BYTES + 1)
-            _need(len(text) <= MAX_BYTES, f"malformed: a file of more than {MAX_BYTES} bytes")
-            source = json.loads(
-                text, object_pairs_hook=lambda p: _need(len(dict(p)) == len(p), twice) or dict(p)
-            )
+        source = read(source)
         problem = _Problem(source)
         gap = problem.prove_separator() if "separator" in source else None
-        _need(source["statement"] == statement(source), "malformed: the statement is not what the claims say")
+        need(source["statement"] == statement(source), "malformed: the statement is not what the claims say")
         return Verdict(accepted=True, statement=source["statement"], failed_inequality=None, gap=gap)
     except Exception as error:  # whatever a malformed file provokes is a reason to refuse it
         reason = "" if isinstance(error, AssertionError) else f"malformed: {type(error).__name__}: "
