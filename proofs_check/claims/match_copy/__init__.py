@@ -3,6 +3,7 @@
 from marginlab.proofs_check.claims.match_copy import (
     alignment_law,
     asymptotics,
+    certified_start,
     counterexample,
     cross_entropy,
     data_chance,
@@ -47,6 +48,7 @@ CLAIMS = tuple(
         data_chance,
         large_margins,
         counterexample,
+        certified_start,
     )
     for claim in module.CLAIMS
 )
