@@ -4,6 +4,7 @@ from marginlab.proofs_check.claims.match_copy import (
     alignment_law,
     asymptotics,
     certified_start,
+    identifiable,
     counterexample,
     cross_entropy,
     data_chance,
@@ -49,6 +50,7 @@ CLAIMS = tuple(
         large_margins,
         counterexample,
         certified_start,
+        identifiable,
     )
     for claim in module.CLAIMS
 )
