@@ -20,6 +20,7 @@ from marginlab.proofs_check.claims.match_copy import (
     numerics,
     proof_steps,
     residual_bounds,
+    spurious,
     rivals,
     separators,
     two_losses,
@@ -51,6 +52,7 @@ CLAIMS = tuple(
         counterexample,
         certified_start,
         identifiable,
+        spurious,
     )
     for claim in module.CLAIMS
 )
