@@ -103,6 +103,9 @@ def descend_autograd(problem: Problem, config: Descent, W0: Float) -> EngineOutp
             break
         if config.rule == "gd":
             W = W - config.step * gradient
+        elif config.rule == "loss-scaled":
+            if norm > 0:  # the loss of a zero gradient may be zero
+                W = W - config.step * gradient / float(model.loss(W, config.loss))
         elif norm > 0:
             size = config.step if config.rule == "normalised" else config.step / np.sqrt(s + 1)
             W = W - size * gradient / norm

@@ -7,7 +7,7 @@ import numpy as np
 from marginlab.simulations import _frame, _textbook
 from marginlab.simulations._packing import frame_data, textbook_data
 from marginlab.simulations.attention import Problem
-from marginlab.simulations.trajectory import TRUSTED, Descent, EngineOutput
+from marginlab.simulations.trajectory import RULES, TRUSTED, Descent, EngineOutput
 from marginlab.theory.errors import InvalidInput
 from marginlab.theory.match_copy.losses import LOSSES
 from marginlab.theory.validation import Float
@@ -20,8 +20,7 @@ def descend_compiled(problem: Problem, config: Descent, W0: Float) -> EngineOutp
     W, log_norm, bound, G = np.empty((R, d, d)), np.empty(R), np.empty(R), np.empty((d, d))
     how = (
         LOSSES.index(config.loss),
-        config.rule != "gd",
-        config.rule == "normalised-sqrt",
+        RULES.index(config.rule),
         config.step,
         config.steps,
         TRUSTED,

@@ -25,8 +25,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-#: Positions in `marginlab.theory.match_copy.losses.LOSSES`.
+#: Positions in `marginlab.theory.match_copy.losses.LOSSES`, and in `marginlab.simulations.trajectory.RULES`.
 MSE, CROSS_ENTROPY = 0, 1
+GD, NORMALISED, NORMALISED_SQRT, LOSS_SCALED = 0, 1, 2, 3
 
 #: Steps between two computations of X = X0 + (Q Q^T) Y from scratch, which end the drift of its updates.
 REFRESH = 16
@@ -246,15 +247,62 @@ def _workspace(data, use_gram):
 
 
 @njit(cache=True)
-def descend(data, W0, loss, normalised, decaying, step, steps, trusted, span, record, W, log_norm, bound, G):
+def _log_loss(data, X, loss):
+    """Logarithm of the loss at X_i = W q_i: attention and residual relative to the match, in a frame of their own."""
+    diffs, _, _, _, values, targets, match, _, _ = data
+    n, K, d = diffs.shape
+    d_v = values.shape[2]
+    b, r = np.zeros(K), np.zeros(d_v)
+    largest, total = -np.inf, 0.0
+    for i in range(n):
+        y, least = match[i], np.inf
+        for t in range(K):
+            m = 0.0
+            for j in range(d):
+                m += diffs[i, t, j] * X[i, j]
+            b[t] = m
+            if t != y and m < least:
+                least = m
+        S = 0.0
+        for t in range(K):
+            b[t] = 0.0 if t == y else np.exp(least - b[t])
+            S += b[t]
+        # a_t = e^c b_t off the match, with e^-c = e^least + S.
+        c = -least - np.log1p(S * np.exp(-least)) if least > 0.0 else -np.log(np.exp(least) + S)
+        if loss == CROSS_ENTROPY:
+            odds = np.log(S) - least  # -log a_y = log(1 + e^odds), which is e^odds to rounding below e^-37
+            own = odds if odds < -37.0 else np.log(max(odds, 0.0) + np.log1p(np.exp(-abs(odds))))
+        else:
+            square, exact = 0.0, True
+            for j in range(d_v):
+                exact = exact and values[i, y, j] == targets[i, j]
+            for j in range(d_v):
+                r[j] = 0.0
+                for t in range(K):
+                    r[j] += b[t] * (values[i, t, j] - values[i, y, j])
+                if not exact:
+                    r[j] = values[i, y, j] - targets[i, j] + np.exp(c) * r[j]
+                square += r[j] * r[j]
+            own = np.log(square / 2.0) if square > 0.0 else -np.inf
+            own += 2.0 * c if exact else 0.0
+        if own > largest:
+            total = total * np.exp(largest - own) + 1.0
+            largest = own
+        elif own > -np.inf:
+            total += np.exp(own - largest)
+    return largest + np.log(total) if total > 0.0 else -np.inf
+
+
+@njit(cache=True)
+def descend(data, W0, loss, rule, step, steps, trusted, span, record, W, log_norm, bound, G):
     """Run `steps` steps, filling W, log_norm and bound at the steps in `record`, and G at the last step.
 
     Parameters
     ----------
     data : (diffs (n, K, d), diffs_T (n, d, K), queries (n, d), query Gram (n, n), values (n, K, d_v),
         targets (n, d_v), match (n,), max_t ||k_y - k_t|| (n,), ||q|| (n,)), C-contiguous
-    normalised, decaying : bool
-        Divide the step by ||gradient||; by sqrt(s + 1).
+    rule : int
+        GD, NORMALISED, NORMALISED_SQRT or LOSS_SCALED.
     W, log_norm, bound : (R, d, d), (R,), (R,) arrays, written
     G : (d, d) array, written
         The last gradient up to its positive scale: gradient = e^(log_norm) G / ||G||.
@@ -305,8 +353,13 @@ def descend(data, W0, loss, normalised, decaying, step, steps, trusted, span, re
             r += 1
         if s == steps or norm == 0.0:
             continue
-        size = step / np.sqrt(s + 1.0) if decaying else step
-        rate = size / norm if normalised else size * np.exp(M)
+        size = step / np.sqrt(s + 1.0) if rule == NORMALISED_SQRT else step
+        if rule == GD:
+            rate = size * np.exp(M)
+        elif rule == LOSS_SCALED:
+            rate = size * np.exp(M - _log_loss(data, X, loss))
+        else:
+            rate = size / norm
         W_size += rate * uncancelled
         moved, moved_by = (Y, P) if span else (W_T, product)
         for k in range(len(moved)):

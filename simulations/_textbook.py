@@ -23,8 +23,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-#: Position in `marginlab.theory.match_copy.losses.LOSSES`.
+#: Positions in `marginlab.theory.match_copy.losses.LOSSES`, and in `marginlab.simulations.trajectory.RULES`.
 CROSS_ENTROPY = 1
+GD, NORMALISED, NORMALISED_SQRT, LOSS_SCALED = 0, 1, 2, 3
 
 _U = 2.0**-53
 
@@ -59,11 +60,11 @@ _gradient_slip = njit(cache=True)(gradient_slip)
 
 @njit(cache=True)
 def _gradient(data, W, loss, G):
-    """Fill G with the gradient at W; return its norm and the bound on its absolute error."""
+    """Fill G with the gradient at W; return its norm, the bound on its absolute error, and the loss."""
     keys, queries, values, targets, match, key_norm, diameter, value_norm = data
     n, K, d = keys.shape
     d_v = values.shape[2]
-    W_norm, error = np.sqrt(np.sum(W * W)), 0.0
+    W_norm, error, total = np.sqrt(np.sum(W * W)), 0.0, 0.0
     a, g, r, x = np.zeros(K), np.zeros(K), np.zeros(d_v), np.zeros(d)
     G[:] = 0.0
     for i in range(n):
@@ -83,6 +84,7 @@ def _gradient(data, W, loss, G):
             g[:] = a
             g[match[i]] -= 1.0
             slip = _cross_entropy_slip(rest, e_s, K)
+            total -= np.log(a[match[i]])
         else:
             r[:] = -targets[i]
             for t in range(K):
@@ -92,22 +94,23 @@ def _gradient(data, W, loss, G):
             mean = np.sum(a * g)
             g[:] = a * (g - mean)
             r_norm = np.sqrt(np.sum(r * r))
+            total += r_norm * r_norm / 2.0
             slip = _squared_error_slip(rest, r_norm, diameter[i], value_norm[i], e_s, K, d_v)
         error += _gradient_slip(slip, np.sum(np.abs(g)), key_norm[i], query_norm, n, K)
         for t in range(K):
             for k in range(d):
                 for j in range(d):
                     G[k, j] += g[t] * keys[i, t, k] * query[j]
-    return np.sqrt(np.sum(G * G)), error
+    return np.sqrt(np.sum(G * G)), error, total
 
 
 @njit(cache=True)
-def descend(data, W0, loss, normalised, decaying, step, steps, trusted, record, W, log_norm, bound, G):
+def descend(data, W0, loss, rule, step, steps, trusted, record, W, log_norm, bound, G):
     """The textbook loop; arguments and results as `_frame.descend`, with `textbook_data`."""
     now = W0.copy()
     valid_until, r = -1, 0
     for s in range(steps + 1):
-        norm, error = _gradient(data, now, loss, G)
+        norm, error, total = _gradient(data, now, loss, G)
         if not np.isfinite(norm):
             return valid_until, s
         relative = error / (norm - error) if norm > error else np.inf
@@ -120,6 +123,12 @@ def descend(data, W0, loss, normalised, decaying, step, steps, trusted, record, 
             r += 1
         if s == steps or norm == 0.0:
             continue
-        size = step / np.sqrt(s + 1.0) if decaying else step
-        now -= (size / norm if normalised else size) * G
+        size = step
+        if rule == LOSS_SCALED:
+            if total == 0.0:
+                continue
+            size = step / total
+        elif rule != GD:
+            size = (step / np.sqrt(s + 1.0) if rule == NORMALISED_SQRT else step) / norm
+        now -= size * G
     return valid_until, -1

@@ -34,8 +34,8 @@ def run(
     ----------
     problem : Problem
     loss : "mse" (sum of halves of squared errors, eq. 19) or "cross-entropy" (of the match, summed)
-    rule : "gd", "normalised" or "normalised-sqrt"
-        Fixed step; fixed step over ||G||_F; step / sqrt(s + 1) over ||G||_F.
+    rule : "gd", "normalised", "normalised-sqrt" or "loss-scaled"
+        Fixed step; fixed step over ||G||_F; step / sqrt(s + 1) over ||G||_F; fixed step over the loss.
     step : float > 0
     steps : int >= 0
         Number of updates.

@@ -12,7 +12,7 @@ from marginlab.theory.errors import InvalidInput
 from marginlab.theory.match_copy.losses import LOSSES
 from marginlab.theory.validation import Float, Int, count, one_of, positive
 
-RULES = ("gd", "normalised", "normalised-sqrt")
+RULES = ("gd", "normalised", "normalised-sqrt", "loss-scaled")
 ENGINES = ("numba", "torch", "naive")
 
 #: A gradient whose relative error bound exceeds this is past the trusted range. Directions of trajectories
@@ -67,7 +67,7 @@ class Descent(Config):
     loss : "mse" or "cross-entropy"
     rule : str
         With G the gradient at W_s: "gd", W_{s+1} = W_s - step G; "normalised", W_s - step G / ||G||_F;
-        "normalised-sqrt", W_s - step / sqrt(s + 1) G / ||G||_F.
+        "normalised-sqrt", W_s - step / sqrt(s + 1) G / ||G||_F; "loss-scaled", W_s - step G / L(W_s).
     step : float > 0
     steps : int >= 0
     record : int or increasing sequence of int

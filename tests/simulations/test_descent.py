@@ -30,7 +30,7 @@ def plain_descent(problem, loss, rule, step, steps, W):
     """
     path = [W]
     for s in range(steps):
-        G = np.zeros_like(W)
+        G, L = np.zeros_like(W), 0.0
         for i, q in enumerate(problem.queries):
             e = np.exp(problem.keys[i] @ W @ q)
             a = e / e.sum()
@@ -38,12 +38,20 @@ def plain_descent(problem, loss, rule, step, steps, W):
             if loss == "mse":
                 r = problem.values[i].T @ a - problem.targets[i]
                 score_gradient = J @ problem.values[i] @ r
+                L += r @ r / 2
             else:
+                L -= np.log(a[problem.match[i]])
                 score_gradient = a - np.eye(len(a))[problem.match[i]]
             for t, pull in enumerate(score_gradient):
                 G += pull * np.outer(problem.keys[i, t], q)
-        size = {"gd": 1.0, "normalised": 1 / np.linalg.norm(G)}.get(rule)
-        W = W - step * (size or 1 / (np.linalg.norm(G) * np.sqrt(s + 1))) * G
+        norm = np.linalg.norm(G)
+        sizes = {
+            "gd": 1,
+            "normalised": 1 / norm,
+            "normalised-sqrt": 1 / (norm * np.sqrt(s + 1)),
+            "loss-scaled": 1 / L,
+        }
+        W = W - step * sizes[rule] * G
         path.append(W)
     return np.array(path)
 
@@ -209,6 +217,24 @@ def test_wrong_attention_that_must_turn_round_is_followed_exactly():
     assert stuck.valid_until == 0
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_loss_scaled_steps_go_on_where_the_loss_underflows(loss):
+    """Far out gradient and loss shrink alike: steps of about constant length, up to a loss of e^-1500 and beyond."""
+    problem = template(0, T=4, d=16, n=8)
+    found = run(problem, loss=loss, rule="loss-scaled", step=0.02, steps=2000, record=[1000, 2000])
+    assert found.log_loss[1] < -1500 / (1 if loss == "mse" else 2)
+    assert found.valid_until is None
+    growth = np.diff(np.linalg.norm(found.W, axis=(1, 2)))[0]
+    # The gradient is at least (2 or 1) L / ||W_hat|| (half-space), and the margins follow: no step is lost.
+    least = (
+        {"mse": 2, "cross-entropy": 1}[loss]
+        * 0.02
+        * 1000
+        * min_margin(problem, found.W[1] / np.linalg.norm(found.W[1]))
+    )
+    assert growth >= 0.99 * least
+
+
 @pytest.mark.parametrize(
     ("steps", "record", "expected"),
     [
@@ -234,7 +260,7 @@ def test_bad_records_are_refused(record):
     ("change", "message"),
     [
         ({"loss": "hinge"}, "loss must be one of mse, cross-entropy; got 'hinge'"),
-        ({"rule": "adam"}, "rule must be one of gd, normalised, normalised-sqrt; got 'adam'"),
+        ({"rule": "adam"}, "rule must be one of gd, normalised, normalised-sqrt, loss-scaled; got 'adam'"),
         ({"engine": "jax"}, "engine must be one of"),
         ({"step": 0.0}, "step must be positive and finite, got 0.0"),
         ({"step": np.nan}, "step must be positive"),
