@@ -10,7 +10,7 @@ from mpmath import mp
 
 from marginlab.simulations.attention import Problem
 from marginlab.theory.errors import InvalidInput
-from marginlab.theory.match_copy.convergence import HalfSpaceConstants
+from marginlab.theory.match_copy.convergence import HalfSpaceConstants, smoothness
 
 #: One sample whose constants are integers: differences of keys (3, 0) and (0, 4), query (2, 0), errors (1, 1), (3, 0).
 KEYS = np.array([[[0.0, 0.0], [-3.0, 0.0], [0.0, -4.0]]])
@@ -61,3 +61,9 @@ def test_curvature_bounds_second_differences(seed: int) -> None:
     with mp.workdps(40):
         second, value = mp.diff(loss, 0, 2), loss(mp.mpf(0))
         assert abs(second) <= c.curvature * value  # type: ignore[operator]
+        assert abs(second) <= smoothness(INTEGERS)  # type: ignore[operator]
+
+
+def test_smoothness_of_integers() -> None:
+    """Values are at most 3 apart, keys 5, the query is 2 long: 100 (9 / 8 + 9 / 4)."""
+    assert smoothness(INTEGERS) == pytest.approx(337.5, rel=8 * np.finfo(float).eps)

@@ -123,3 +123,14 @@ class HalfSpaceConstants:
 def gradient_ratio(loss: Float, gradient_norm: Float, separator_norm: float) -> Float:
     """rho = ||grad L|| ||w_hat|| / (2 L), which tends to 1."""
     return gradient_norm * separator_norm / (2 * loss)
+
+
+def smoothness(problem: AttentionProblem) -> float:
+    """Upper bound of the Hessian's norm at every W: sum_i S_i^2 (D_i^2 / 8 + R_i D_i / 4).
+
+    D_i and S_i are the largest distances between values, and between keys times the query's length.
+    """
+    spread = np.linalg.norm(problem.values[:, :, None] - problem.values[:, None], axis=-1).max(axis=(1, 2))
+    reach = np.linalg.norm(problem.keys[:, :, None] - problem.keys[:, None], axis=-1).max(axis=(1, 2))
+    reach = reach * np.linalg.norm(problem.queries, axis=1)
+    return float(np.sum(reach**2 * (spread**2 / 8 + error_radii(problem) * spread / 4)))

@@ -23,6 +23,7 @@ from marginlab.proofs_check.claims.match_copy import (
     spurious,
     rivals,
     separators,
+    small_steps,
     two_losses,
 )
 
@@ -53,6 +54,7 @@ CLAIMS = tuple(
         certified_start,
         identifiable,
         spurious,
+        small_steps,
     )
     for claim in module.CLAIMS
 )
