@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from marginlab.simulations.descent import run as run
     from marginlab.simulations.descent import run_batch as run_batch
     from marginlab.simulations.descent import warm_up as warm_up
+    from marginlab.simulations.factorised import FactorisedTrajectory as FactorisedTrajectory
+    from marginlab.simulations.factorised import run_factorised as run_factorised
+    from marginlab.simulations.factorised import small_factors as small_factors
     from marginlab.simulations.flow import Flow as Flow
     from marginlab.simulations.flow import gradient_flow as gradient_flow
     from marginlab.simulations.gradient import LogGradient as LogGradient
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "attention": ("Problem",),
     "descent": ("run", "run_batch", "warm_up"),
+    "factorised": ("FactorisedTrajectory", "run_factorised", "small_factors"),
     "flow": ("Flow", "gradient_flow"),
     "gradient": ("LogGradient", "log_gradient"),
     "threads": ("single_threaded",),

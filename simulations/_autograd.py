@@ -111,3 +111,37 @@ def descend_autograd(problem: Problem, config: Descent, W0: Float) -> EngineOutp
             W = W - size * gradient / norm
     arrays = np.array(recorded), np.array(log_norms), np.array(bounds)
     return EngineOutput(*arrays, valid_until, gradient.numpy())
+
+
+def descend_factors_autograd(
+    problem: Problem, config: Descent, W_K0: Float, W_Q0: Float
+) -> tuple[Float, Float, Float, Float, None]:
+    """The textbook loop on the factors of W = W_K^T W_Q."""
+    model = Attention(problem)
+    factors = [torch.tensor(W, dtype=torch.float64) for W in (W_K0, W_Q0)]
+    path_K, path_Q, log_norms = [], [], []
+    for s in range(config.steps + 1):
+        factors = [factor.detach().requires_grad_() for factor in factors]
+        loss = model.loss(factors[0].T @ factors[1], config.loss)
+        gradients = torch.autograd.grad(loss, factors)
+        norm = float(torch.sqrt(sum(((g**2).sum() for g in gradients), torch.zeros(()))))
+        if not np.isfinite(norm):
+            raise InvalidInput(f"the gradient must stay finite in float64, it is {norm} at step {s}.")
+        if len(path_K) < len(config.record) and config.record[len(path_K)] == s:
+            path_K.append(factors[0].detach().numpy().copy())
+            path_Q.append(factors[1].detach().numpy().copy())
+            log_norms.append(np.log(norm) if norm > 0 else -np.inf)
+        if s == config.steps or norm == 0:
+            continue
+        sizes = {
+            "gd": 1.0,
+            "normalised": 1 / norm,
+            "normalised-sqrt": 1 / (norm * np.sqrt(s + 1)),
+            "loss-scaled": 1 / float(loss.detach()),
+        }
+        factors = [
+            (factor - config.step * sizes[config.rule] * gradient).detach()
+            for factor, gradient in zip(factors, gradients, strict=True)
+        ]
+    missing = np.full(len(path_K), np.nan)
+    return np.array(path_K), np.array(path_Q), np.array(log_norms), missing, None

@@ -372,3 +372,63 @@ def descend(data, W0, loss, rule, step, steps, trusted, span, record, W, log_nor
     G[:] = 0.0
     _add_product(-P.T.copy(), queries, G)
     return valid_until, -1
+
+
+@njit(cache=True)
+def descend_factors(data, K0, Q0, loss, rule, step, steps, trusted, record, W_K, W_Q, log_norm, bound):
+    """Descent on both factors of W = W_K^T W_Q: as `descend`, with factors (d_h, d) in place of W.
+
+    With H = -gradient with respect to W, minus the gradients are W_Q H^T and W_K H; their joint norm is what rules
+    and records refer to. The error of H enters both, times the other factor.
+    """
+    n, K, d = data[0].shape
+    d_h = K0.shape[0]
+    queries = data[2]
+    state = _workspace(data, 2 * data[4].shape[2] >= K)
+    P = state[0]
+    now_K, now_Q = K0.copy(), Q0.copy()
+    X, inner, H = np.zeros((n, d)), np.zeros((n, d_h)), np.zeros((d, d))
+    move_K, move_Q = np.zeros((d_h, d)), np.zeros((d_h, d))
+    # Margins are <k, W_K^T (W_Q q)>: 2 d + d_h roundings, where `_evaluate` counts n + 2 d + REFRESH + 16.
+    surplus = max(1.0, (2.0 * d + d_h + 16.0) / (n + 2.0 * d + REFRESH + 16.0))
+    valid_until, r = -1, 0
+    for s in range(steps + 1):
+        size_K, size_Q = np.sqrt(np.sum(now_K * now_K)), np.sqrt(np.sum(now_Q * now_Q))
+        inner[:] = 0.0
+        _add_product(queries, now_Q.T.copy(), inner)
+        X[:] = 0.0
+        _add_product(inner, now_K, X)
+        M, error = _evaluate(data, state, X, surplus * size_K * size_Q, loss, 2 * data[4].shape[2] >= K)
+        H[:] = 0.0
+        _add_product(P.T.copy(), queries, H)
+        move_K[:] = 0.0
+        _add_product(now_Q, H.T.copy(), move_K)
+        move_Q[:] = 0.0
+        _add_product(now_K, H, move_Q)
+        norm = np.sqrt(np.sum(move_K * move_K) + np.sum(move_Q * move_Q))
+        if not np.isfinite(norm) or np.isnan(M) or np.isposinf(M):
+            return valid_until, s
+        size_H = np.sqrt(np.sum(H * H))
+        slip = (error + _gamma(n + d + 4) * size_H) * np.sqrt(size_K * size_K + size_Q * size_Q)
+        relative = slip / (norm - slip) if norm > slip else np.inf
+        if valid_until < 0 and not relative <= trusted:
+            valid_until = s
+        if r < len(record) and record[r] == s:
+            W_K[r], W_Q[r] = now_K, now_Q
+            log_norm[r] = M + np.log(norm) if norm > 0.0 else -np.inf
+            bound[r] = relative
+            r += 1
+        if s == steps or norm == 0.0:
+            continue
+        size = step / np.sqrt(s + 1.0) if rule == NORMALISED_SQRT else step
+        if rule == GD:
+            rate = size * np.exp(M)
+        elif rule == LOSS_SCALED:
+            rate = size * np.exp(M - _log_loss(data, X, loss))
+        else:
+            rate = size / norm
+        for k in range(d_h):
+            for j in range(d):
+                now_K[k, j] += rate * move_K[k, j]
+                now_Q[k, j] += rate * move_Q[k, j]
+    return valid_until, -1

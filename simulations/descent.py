@@ -122,7 +122,9 @@ def run_batch(
 
 
 def warm_up() -> None:
-    """Compile every kernel that `run` can call, into numba's cache on disk."""
+    """Compile every kernel that `run` and `run_factorised` can call, into numba's cache on disk."""
+    from marginlab.simulations.factorised import run_factorised
+
     rng = np.random.default_rng(0)
     for n, d in ((2, 3), (3, 2)):
         keys, queries = rng.standard_normal((n, 2, d)), rng.standard_normal((n, d))
@@ -131,6 +133,8 @@ def warm_up() -> None:
             for loss in LOSSES:
                 for rule in RULES:
                     run(problem, loss=loss, rule=rule, step=0.1, steps=2, record=1, engine=engine)
+        factors = rng.standard_normal((2, 2, d))
+        run_factorised(problem, W_K0=factors[0], W_Q0=factors[1], step=0.1, steps=2, record=1)
 
 
 def engine_named(name: str) -> Callable[[Problem, Descent, Float], EngineOutput]:
