@@ -37,6 +37,9 @@ DESCENT = {key: PAPER_DESCENT[key] for key in ("loss", "rule", "step", "engine")
 #: Runs judged by default.
 SEEDS = 4
 
+#: Draws of the paper's own data on which a proof is looked for, and steps that are looked at.
+PAPER_SEEDS, LOOKED_AT = 8, 4_000
+
 #: The second start, from which the bounds are judged once more: there x_0 is small, and the bounds are sharp.
 SECOND_START = 2_000
 
@@ -134,6 +137,43 @@ def ledgers(run: Run) -> Iterable[Instance]:
             return Instance(label=label, data=ledger, seed=seed, config=config)
 
         yield run.once(("ledger", repr(config), seed), make)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProvedRun:
+    """A problem and the first iterate of its run from which convergence is proved, with explicit bounds.
+
+    Attributes
+    ----------
+    problem : Problem
+    W : (d, d) array
+        That iterate; the last one looked at if there is no proof.
+    first : int
+        Its step, or -1.
+    step : float
+    """
+
+    problem: Problem
+    W: Float
+    first: int
+    step: float
+
+
+def paper_proofs(run: Run) -> Iterable[Instance]:
+    """The paper's run on its own draws, every step looked at: the step of the first proof stands in the label."""
+    for seed in run.seeds(PAPER_SEEDS):
+        config = {"data": PAPER_DATA, "descent": DESCENT | {"steps": LOOKED_AT}, "root": run.config.root_seed}
+
+        def make(config: Mapping[str, Any] = config, seed: int = seed) -> Instance:
+            problem = problem_of(config["data"], config["root"], seed)
+            path = descend(problem, **config["descent"], record=range(LOOKED_AT + 1))
+            found = first_proof(problem, path.W, DESCENT["step"])
+            index, first = (-1, -1) if found is None else (found[0], int(path.steps[found[0]]))
+            data = ProvedRun(problem=problem, W=path.W[index], first=first, step=DESCENT["step"])
+            said = f"proof at step {first}" if found else f"no explicit proof in {LOOKED_AT} steps"
+            return Instance(label=f"seed {seed}, {said}", data=data, seed=seed, config=config)
+
+        yield run.once(("paper proofs", seed), make)
 
 
 def proved(instance: Instance) -> Answer:
