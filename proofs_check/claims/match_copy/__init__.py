@@ -4,15 +4,16 @@ from marginlab.proofs_check.claims.match_copy import (
     alignment_law,
     asymptotics,
     certified_start,
-    identifiable,
     counterexample,
     cross_entropy,
     data_chance,
     data_geometry,
     domination_gaps,
     errata,
+    factors,
     flow_laws,
     halfspace_probability,
+    identifiable,
     identities,
     large_margins,
     measured_loss,
@@ -20,10 +21,11 @@ from marginlab.proofs_check.claims.match_copy import (
     numerics,
     proof_steps,
     residual_bounds,
-    spurious,
     rivals,
     separators,
     small_steps,
+    spurious,
+    step_rules,
     two_losses,
 )
 
@@ -55,6 +57,8 @@ CLAIMS = tuple(
         identifiable,
         spurious,
         small_steps,
+        step_rules,
+        factors,
     )
     for claim in module.CLAIMS
 )
