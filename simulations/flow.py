@@ -24,9 +24,9 @@ _FINE, _COARSE = 1e-11, 1e-9
 #: have reached a finite minimum, and are kept as they are from there on.
 _LOST = 1e-2
 
-#: Evaluations of one integration. Smooth flows need a thousand, escapes from plateaus ten times that; a sample that
+#: Evaluations of one integration. Smooth flows need a thousand, escapes from plateaus up to 20 000; a sample that
 #: sits at a finite minimum beside others that go on makes steps of rounding size, which end here.
-_MOST_EVALUATIONS = 50_000
+_MOST_EVALUATIONS = 25_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -132,7 +132,9 @@ def _integrated(field: LogTimeField, times: Float, tolerance: float) -> tuple[Fl
     """Coordinates (R, r) at the times, and the log t from which they are kept as they were (inf if they are not)."""
     s = field.log_time(times)
     z = np.zeros((len(s), field.X.shape[1]))
-    solver = LSODA(field, 0.0, z[0], s[-1], rtol=tolerance, atol=tolerance, jac=field.jacobian)
+    longest = field.lengths.max()
+    error = tolerance / (longest if longest > 0 else 1.0)  # in z: an error `tolerance` of a margin
+    solver = LSODA(field, 0.0, z[0], s[-1], rtol=tolerance, atol=error, jac=field.jacobian)
     done = 0
     while solver.status == "running":
         if field.relative_noise(solver.y) >= _LOST or field.evaluations > _MOST_EVALUATIONS:
