@@ -20,6 +20,7 @@ from marginlab.proofs_check.claims.match_copy import (
     measured_stability,
     numerics,
     proof_steps,
+    reduction,
     residual_bounds,
     rivals,
     separators,
@@ -57,6 +58,7 @@ CLAIMS = tuple(
         identifiable,
         spurious,
         small_steps,
+        reduction,
         step_rules,
         factors,
     )

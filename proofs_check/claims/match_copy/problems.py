@@ -59,6 +59,16 @@ def doubled(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
     return Problem(keys, problem.queries, problem.values, problem.match)
 
 
+def inside(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
+    """A template whose matched value is replaced by the average of the other values of its sample."""
+    problem = template(data, root, seed)
+    n, K, _, d_v = problem.shape
+    values = np.array(problem.values)
+    others = problem.values[problem.rivals].reshape(n, K - 1, d_v)
+    values[np.arange(n), problem.match] = others.mean(axis=1)
+    return Problem(problem.keys, problem.queries, values, problem.match)
+
+
 def settled(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
     """A template drawn until A4 holds and the slack is large enough: see `settled_problem`."""
     return settled_problem(data, root, seed)[0]
@@ -146,6 +156,7 @@ def rate_of(problem: Problem, separator: MaxMargin, loss: str) -> float:
 KINDS: dict[str, Callable[[Mapping[str, Any], int, int | None], Problem]] = {
     "template": template,
     "integers": integers,
+    "inside": inside,
     "mixture": mixture,
     "doubled": doubled,
     "settled": settled,
