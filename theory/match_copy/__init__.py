@@ -16,6 +16,10 @@ from marginlab.theory.match_copy.geometry import smallest_alignments as smallest
 from marginlab.theory.match_copy.gradient import cross_entropy_coefficients as cross_entropy_coefficients
 from marginlab.theory.match_copy.gradient import error_alignments as error_alignments
 from marginlab.theory.match_copy.gradient import mse_coefficients as mse_coefficients
+from marginlab.theory.match_copy.head_scores import induction_score as induction_score
+from marginlab.theory.match_copy.head_scores import previous_token_score as previous_token_score
+from marginlab.theory.match_copy.head_scores import repeat_score as repeat_score
+from marginlab.theory.match_copy.head_scores import uniform_scores as uniform_scores
 from marginlab.theory.match_copy.laws import Offset as Offset
 from marginlab.theory.match_copy.laws import limit_alignments as limit_alignments
 from marginlab.theory.match_copy.laws import limit_margins as limit_margins
@@ -31,6 +35,16 @@ from marginlab.theory.match_copy.losses import error_directions as error_directi
 from marginlab.theory.match_copy.losses import log_loss as log_loss
 from marginlab.theory.match_copy.losses import residuals as residuals
 from marginlab.theory.match_copy.losses import squared_error as squared_error
+from marginlab.theory.match_copy.predictors import attention_predict as attention_predict
+from marginlab.theory.match_copy.predictors import bayes_predict as bayes_predict
+from marginlab.theory.match_copy.predictors import best_attention_scale as best_attention_scale
+from marginlab.theory.match_copy.predictors import hard_match_predict as hard_match_predict
+from marginlab.theory.match_copy.predictors import posterior_variances as posterior_variances
+from marginlab.theory.match_copy.predictors import squared_errors as squared_errors
+from marginlab.theory.match_copy.predictors import uniform_copy_error as uniform_copy_error
+from marginlab.theory.match_copy.predictors import uniform_copy_predict as uniform_copy_predict
+from marginlab.theory.match_copy.predictors import zero_error as zero_error
+from marginlab.theory.match_copy.predictors import zero_predict as zero_predict
 from marginlab.theory.match_copy.probability import halfspace_violation_bound as halfspace_violation_bound
 from marginlab.theory.match_copy.probability import (
     halfspace_violation_probability as halfspace_violation_probability,

@@ -15,6 +15,7 @@ from marginlab.proofs_check.claims.match_copy import (
     halfspace_probability,
     identifiable,
     identities,
+    initial_scores,
     large_margins,
     measured_loss,
     measured_stability,
@@ -27,6 +28,7 @@ from marginlab.proofs_check.claims.match_copy import (
     small_steps,
     spurious,
     step_rules,
+    task,
     two_losses,
 )
 
@@ -61,6 +63,8 @@ CLAIMS = tuple(
         reduction,
         step_rules,
         factors,
+        task,
+        initial_scores,
     )
     for claim in module.CLAIMS
 )
