@@ -51,7 +51,8 @@ def test_posterior_by_enumeration_of_joint_densities(seed: int, T: int, d: int) 
             covariance[T * d :, block] = s2 * C
             covariance[block, T * d :] = s2 * C.T
             point = np.concatenate([data.tokens[i].ravel(), data.query[i]])
-            densities.append(multivariate_normal(np.zeros(len(point)), covariance).logpdf(point)  # type: ignore[arg-type])
+            law = multivariate_normal(np.zeros(len(point)), covariance)  # type: ignore[arg-type]
+            densities.append(law.logpdf(point))
         weights = np.exp(np.array(densities) - max(densities))
         weights /= weights.sum()
         assert np.abs(posterior[i] - weights).max() < 1e-7
