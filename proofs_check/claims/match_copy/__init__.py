@@ -11,6 +11,7 @@ from marginlab.proofs_check.claims.match_copy import (
     domination_gaps,
     errata,
     factors,
+    floors,
     flow_laws,
     halfspace_probability,
     identifiable,
@@ -22,6 +23,7 @@ from marginlab.proofs_check.claims.match_copy import (
     numerics,
     proof_steps,
     reduction,
+    regimes,
     residual_bounds,
     rivals,
     separators,
@@ -65,6 +67,8 @@ CLAIMS = tuple(
         factors,
         task,
         initial_scores,
+        regimes,
+        floors,
     )
     for claim in module.CLAIMS
 )

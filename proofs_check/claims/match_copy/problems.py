@@ -69,6 +69,30 @@ def inside(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
     return Problem(problem.keys, problem.queries, values, problem.match)
 
 
+def mixed_value(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
+    """A template whose matched value is 0.7 v_a + 0.3 v_b, with a and b the first two distractors."""
+    problem = template(data, root, seed)
+    n, K, _, d_v = problem.shape
+    values = np.array(problem.values)
+    first_two = problem.values[problem.rivals].reshape(n, K - 1, d_v)[:, :2]
+    values[np.arange(n), problem.match] = np.einsum("t,itj->ij", np.array([0.7, 0.3]), first_two)
+    return Problem(problem.keys, problem.queries, values, problem.match)
+
+
+def noisy(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
+    """Noisy match, C = c^-2 I, with exact copies: keys T, d, n, c."""
+    task = MatchCopyTask(T=data["T"], d_in=data["d"], c=data["c"], noise=0.0, copy="identity")
+    return Problem.from_match_copy(sample(task, data["n"], stream(root, data, seed or 0)))
+
+
+def noisy_target(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
+    """A template with Gaussian noise of standard deviation ``sigma`` in every coordinate of the targets."""
+    problem = template(data, root, seed)
+    rng = np.random.default_rng(stream(root, {"target noise": dict(data)}, seed or 0))
+    targets = problem.targets + data["sigma"] * rng.standard_normal(problem.targets.shape)
+    return Problem(problem.keys, problem.queries, problem.values, problem.match, targets)
+
+
 def settled(data: Mapping[str, Any], root: int, seed: int | None) -> Problem:
     """A template drawn until A4 holds and the slack is large enough: see `settled_problem`."""
     return settled_problem(data, root, seed)[0]
@@ -157,6 +181,9 @@ KINDS: dict[str, Callable[[Mapping[str, Any], int, int | None], Problem]] = {
     "template": template,
     "integers": integers,
     "inside": inside,
+    "mixed-value": mixed_value,
+    "noisy": noisy,
+    "noisy-target": noisy_target,
     "mixture": mixture,
     "doubled": doubled,
     "settled": settled,
