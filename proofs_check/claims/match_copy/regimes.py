@@ -242,7 +242,7 @@ noisy_match = Claim(
 START_DATA = cell(16, 5, 8)
 
 #: A worker of their own: flows from plateaus are the slowest here.
-_STARTS = {"group": "match-copy/starts"}
+_STARTS: dict[str, Any] = {"group": "match-copy/starts"}
 
 
 def start_flows(starts: Iterable[Mapping[str, Any]], seeds: int, first: float) -> Any:
