@@ -3,6 +3,7 @@
 from marginlab.proofs_check.claims.match_copy import (
     alignment_law,
     asymptotics,
+    certified_later,
     certified_start,
     counterexample,
     cross_entropy,
@@ -60,6 +61,7 @@ CLAIMS = tuple(
         counterexample,
         certified_start,
         identifiable,
+        certified_later,
         spurious,
         small_steps,
         reduction,
