@@ -39,6 +39,8 @@ from marginlab.proofs_check.claims.match_copy import (
 CLAIMS = tuple(
     claim
     for module in (
+        certified_start,  # proofs first: reports keep this order among equals
+        identifiable,
         separators,
         numerics,
         asymptotics,
@@ -59,8 +61,6 @@ CLAIMS = tuple(
         data_chance,
         large_margins,
         counterexample,
-        certified_start,
-        identifiable,
         certified_later,
         spurious,
         small_steps,
