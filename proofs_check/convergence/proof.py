@@ -95,10 +95,14 @@ class ConvergenceProof:
         if not self.explicit:
             raise InvalidInput(f"no explicit bound of the norm is proved: {'; '.join(self.failed)}.")
         c = self.constants
-        slow, fast = self.loss_bounds(later)[::-1]
-        low = c["separator_norm"][0] * math.log(math.sqrt(c["alignment"][0] / 2 / slow) - 1)
-        high = math.log(math.sqrt(c["alignment"][1] / 2 / fast) - 1)
-        return low, c["start_norm"][1] + c["separator_norm"][1] * high + c["excess"][1]
+        least_loss, most_loss = self.loss_bounds(later)
+        low, high = (
+            math.log(math.sqrt(g / 2 / loss) - 1)
+            for g, loss in zip(c["alignment"], (most_loss, least_loss), strict=True)
+        )
+        norms = c["separator_norm"]
+        highest = max(norm * high for norm in norms)  # mu may still be negative
+        return min(norm * low for norm in norms), c["start_norm"][1] + highest + c["excess"][1]
 
     def one_minus_cos_bound(self, norm: float) -> float:
         """Bound of 1 - cos(W, W_hat) at a later W of this norm.
