@@ -153,6 +153,8 @@ def test_bad_input() -> None:
         attention_predict(data, np.eye(4))
     with pytest.raises(InvalidInput, match="prediction"):
         squared_errors(np.zeros((4, 4)), data)
+    with pytest.raises(InvalidInput, match="query must"):
+        bayes_predict(task, replace(data, query=np.full((4, 5), np.nan)))
     bad: Any = np.zeros((4, 5))
     bad[0, 0] = np.nan
     with pytest.raises(InvalidInput, match="prediction"):

@@ -7,6 +7,8 @@ from marginlab.theory.match_copy.attention import margins as margins
 from marginlab.theory.match_copy.attention import min_margin as min_margin
 from marginlab.theory.match_copy.correction import NoFixedPoint as NoFixedPoint
 from marginlab.theory.match_copy.correction import margin_correction as margin_correction
+from marginlab.theory.match_copy.doubt import bayes_excess_bounds as bayes_excess_bounds
+from marginlab.theory.match_copy.doubt import pair_doubt as pair_doubt
 from marginlab.theory.match_copy.geometry import HullDistance as HullDistance
 from marginlab.theory.match_copy.geometry import error_radii as error_radii
 from marginlab.theory.match_copy.geometry import feature_radii as feature_radii

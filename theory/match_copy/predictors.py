@@ -65,7 +65,7 @@ def match_log_likelihoods(task: MatchCopyTask, data: MatchCopyData) -> Float:
     least = 64 * task.d_in * _EPS
     free = variances > least
     gaps = (data.query[:, None] - data.tokens[:, :-1] @ C.T) @ axes  # (n, T - 1, d)
-    distance = np.sum(gaps[..., free] ** 2 / variances[free], axis=-1) / std**2
+    distance = np.sum((gaps[..., free] / std) ** 2 / variances[free], axis=-1)
     allowed = 10 * np.sqrt(task.d_in * least) * std
     possible = np.all(np.abs(gaps[..., ~free]) <= allowed, axis=-1)
     return np.where(possible, -0.5 * distance, -np.inf)
@@ -172,3 +172,5 @@ def _fitting(task: MatchCopyTask, data: MatchCopyData) -> None:
         raise InvalidInput(f"data must have the task's sizes (T, d_in, d_out) = {wanted}, got {found}.")
     if not np.array_equal(task.copy_matrix, data.W_V):
         raise InvalidInput("data must have the task's W_V: copy and copy_seed differ.")
+    shaped_array(data.tokens, "tokens", data.tokens.shape)
+    shaped_array(data.query, "query", (len(data), task.d_in))
