@@ -32,6 +32,7 @@ from marginlab.proofs_check.claims.match_copy import (
     separators,
     small_steps,
     spurious,
+    starts,
     step_rules,
     task,
     two_losses,
@@ -74,6 +75,7 @@ CLAIMS = tuple(
         doubt,
         initial_scores,
         regimes,
+        starts,
         floors,
     )
     for claim in module.CLAIMS

@@ -1,4 +1,4 @@
-"""Other sizes, noisy matches and other starts: slow, or somewhere else? Flows far beyond any budget of steps say."""
+"""Other sizes and noisy matches: slow, or somewhere else? Flows far beyond any budget of steps say."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from marginlab.proofs_check.claims.match_copy.broken import INTEGERS_DATA
 from marginlab.proofs_check.claims.match_copy.flowed import flow_run
 from marginlab.proofs_check.claims.match_copy.trained import TrainedRun
 from marginlab.proofs_check.engine.claim import (
-    Answer,
-    Assumption,
     Break,
     Claim,
     Evidence,
@@ -27,7 +25,7 @@ from marginlab.proofs_check.engine.claim import (
     Waive,
 )
 from marginlab.proofs_check.engine.context import Run
-from marginlab.proofs_check.engine.values import Approach, Curve, Emergence, Interval, Ranking
+from marginlab.proofs_check.engine.values import Approach, Interval, Ranking
 from marginlab.proofs_check.tolerances import enclosed
 
 #: 40 000 steps of 1e-3 are time 40: where the paper's budget ends.
@@ -84,23 +82,23 @@ def non_separable(run: Run) -> Iterable[Instance]:
     return [flow_run(run, cell(2, 5, 32), flow, seed, f"d = 2, n = 32, seed {seed}") for seed in range(2)]
 
 
-_SHARED: dict[str, Any] = {
+SHARED: dict[str, Any] = {
     "paper": PAPER,
     "evidence": Evidence.NUMERICAL,
     "group": "match-copy/regimes",
     "depends_on": ("match-copy/separator", "match-copy/frame-scaled-gradient"),
 }
 
-_DIRECTION: dict[str, Any] = {
-    **_SHARED,
+DIRECTION: dict[str, Any] = {
+    **SHARED,
     "kind": Kind.DIRECTION,
     "constants": {"power": 1.0},
     "predict": decay_power,
     "measure": approach_in_log_time,
 }
 
-_FASTER = Plant(name="a decay to the power 2.5 of the norm", constants={"power": 2.5})
-_UNSEPARABLE = Break(
+FASTER = Plant(name="a decay to the power 2.5 of the norm", constants={"power": 2.5})
+UNSEPARABLE = Break(
     name="samples that no W separates", assumption="A1", also=("trusted-gradient",), instances=non_separable
 )
 
@@ -114,7 +112,7 @@ _SAID = (
 
 def _regimes(cells: tuple[tuple[int, int, int], ...], seeds: int, **fields: Any) -> Claim:
     return Claim(
-        **_DIRECTION,
+        **DIRECTION,
         title="Other sizes converge to the same direction, only more slowly",
         where="Section 4.2, other configurations",
         source=Source.DERIVED,
@@ -123,7 +121,7 @@ def _regimes(cells: tuple[tuple[int, int, int], ...], seeds: int, **fields: Any)
         assumes=(A1, TRUSTED),
         window=LATE,
         instances=flows_of(cells, seeds),
-        controls=(_FASTER, _UNSEPARABLE),
+        controls=(FASTER, UNSEPARABLE),
         notes=_SAID,
         **fields,
     )
@@ -146,7 +144,7 @@ def stated_range(instance: Instance, constants: Mapping[str, Any]) -> Interval:
 
 
 budget_alignment = Claim(
-    **_SHARED,
+    **SHARED,
     id="match-copy/budget-alignment",
     title="At the end of the paper's budget other sizes are visibly not aligned yet",
     where="Section 4.2, other configurations",
@@ -194,7 +192,7 @@ def order(instance: Instance, constants: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 alignment_by_size = Claim(
-    **_SHARED,
+    **SHARED,
     id="match-copy/alignment-by-size",
     title="At a fixed budget few constraints for the dimension are aligned best",
     where="Section 4.2, other configurations",
@@ -222,7 +220,7 @@ def noisy_flows(run: Run) -> Iterable[Instance]:
 
 
 noisy_match = Claim(
-    **_DIRECTION,
+    **DIRECTION,
     id="match-copy/noisy-match",
     title="On the training set the direction needs a separator, not an exact match",
     where="Definition 1.1 in the minimal model",
@@ -232,145 +230,12 @@ noisy_match = Claim(
     assumes=(A1, TRUSTED),
     window=(15.0, 60.0),
     instances=noisy_flows,
-    controls=(_FASTER, _UNSEPARABLE),
+    controls=(FASTER, UNSEPARABLE),
     notes="Says nothing about the error on fresh sequences: the separator is that of the training set.",
 )
 
 
-# ---- Starts ----
-
 START_DATA = cell(16, 5, 8)
-
-#: A worker of their own: flows from plateaus are the slowest here.
-_STARTS: dict[str, Any] = {"group": "match-copy/starts"}
-
-
-def start_flows(starts: Iterable[Mapping[str, Any]], seeds: int, first: float) -> Any:
-    """Flows from the given starts."""
-    chosen = tuple(dict(start) for start in starts)
-
-    def instances(run: Run) -> Iterable[Instance]:
-        for start in chosen:
-            for seed in run.seeds(seeds):
-                size = start.get("factor", start.get("std"))
-                flow = {"first": first, "last": 46.0, "number": 40, "start": start}
-                yield flow_run(run, START_DATA, flow, seed, f"{start['kind']} start {size:g}, seed {seed}")
-
-    return instances
-
-
-opposite_start = Claim(
-    **_DIRECTION | _STARTS,
-    id="match-copy/opposite-start",
-    title="Started against the separator, flow turns round",
-    where="Theorem D.2 holds for any start",
-    source=Source.DERIVED,
-    statement=r"From $W_0 = -\hat W$ and $-5 \hat W$ gradient flow goes to the max-margin direction.",
-    assumes=(A1, TRUSTED),
-    window=(15.0, 46.0),
-    instances=start_flows(({"kind": "separator", "factor": f} for f in (-1.0, -5.0)), 2, BUDGET),
-    controls=(_FASTER, _UNSEPARABLE),
-)
-
-
-def sizes_together(run: Run) -> Iterable[Instance]:
-    """Gaussian starts of several sizes on one draw."""
-    for seed in run.seeds(3):
-        flow = {"first": BUDGET, "last": 46.0, "number": 12}
-        data = {
-            f"std {std:g}": flow_run(
-                run, START_DATA, {**flow, "start": {"kind": "gaussian", "std": std}}, seed, f"{std:g}, {seed}"
-            ).data
-            for std in (0.1, 0.5, 2.0, 4.0)
-        }
-        yield Instance(label=f"seed {seed}", data=data, seed=seed, config={"data": START_DATA})
-
-
-def all_solved(instance: Instance) -> Answer:
-    """Whether the loss is below e^-40 in every run, with trusted gradients."""
-    for name, run in instance.data.items():
-        if run.valid_until is not None:
-            return Answer(Status.UNDECIDED, f"{name}: not trusted from t = {run.valid_until:.3g} on")
-    worst = max(float(run.log_loss[-1]) for run in instance.data.values())
-    return Answer(Status.HOLDS if worst < -40 else Status.FAILS, f"loss at most e^{worst:.3g}", worst)
-
-
-def last_misalignments(instance: Instance) -> Ranking:
-    """1 - cos of all of W at log t = 46."""
-    return Ranking(
-        values={
-            name: enclosed(
-                run.cosines.one_minus_lower[-1], run.cosines.one_minus_upper[-1], "certified separator"
-            )
-            for name, run in instance.data.items()
-        }
-    )
-
-
-start_size = Claim(
-    **_SHARED | _STARTS,
-    id="match-copy/start-size",
-    title="A large random start is beaten only logarithmically",
-    where="Theorem D.2 holds for any start",
-    source=Source.DERIVED,
-    kind=Kind.ORDERING,
-    statement=r"From Gaussian starts of standard deviation $0.1 < 0.5 < 2 < 4$ the loss is below $e^{-40}$ at "
-    r"$\log t = 46$, and $1 - \cos(w, \hat w)$ grows with the start: the part of $W_0$ off the separator stays.",
-    assumes=(Assumption(name="solved", statement="the loss is below e^-40 in every run", check=all_solved),),
-    constants={"order": ("std 0.1", "std 0.5", "std 2", "std 4")},
-    instances=sizes_together,
-    predict=order,
-    measure=last_misalignments,
-    controls=(
-        Plant(name="the largest start first", constants={"order": ("std 4", "std 2", "std 0.5", "std 0.1")}),
-    ),
-    notes="The law behind it, with the part of the start in its constant, is match-copy/alignment-law-rest.",
-)
-
-
-def plateaus(run: Run) -> Iterable[Instance]:
-    """One sample, started at its wrong keys with gaps of 20 and 40."""
-    for gap in (20.0, 40.0):
-        for seed in run.seeds(2):
-            start = {"kind": "separator", "factor": -gap}
-            flow = {"first": -5.0, "last": 60.0, "number": 66, "start": start}
-            yield flow_run(run, cell(8, 3, 1), flow, seed, f"gap {gap:g}, seed {seed}")
-
-
-def loss_drop(instance: Instance) -> Curve:
-    """log L(0) - log L(t) against log t; log L is right to a millionth by the trusted gradient's own bound."""
-    run: TrainedRun = instance.data
-    drop = run.log_loss[0] - run.log_loss
-    return Curve(
-        x=np.log(run.steps),
-        y=Interval.around(drop, 1e-6 * (1 + np.abs(drop)), "integration: W within 1e-6, by a second run"),
-        x_name="log t",
-        y_name="fall of log L",
-    )
-
-
-def leaving(instance: Instance, constants: Mapping[str, Any]) -> Emergence:
-    """Below 1 at first, above 10 in the end, past 1 within 6 of log t = gap."""
-    gap = -instance.config["flow"]["start"]["factor"] * constants["share"]
-    return Emergence(before=0.5, after=1.0, window=(gap - 6.0, gap + 6.0))
-
-
-plateau = Claim(
-    **_SHARED | _STARTS,
-    id="match-copy/plateau",
-    title="A start at the wrong keys is a plateau whose length is exponential in the gap",
-    where="Theorem D.2 holds for any start",
-    source=Source.DERIVED,
-    kind=Kind.EMERGENCE,
-    statement=r"From $W_0 = -m \hat W$ the loss does not fall before $\log t \approx m$: every gradient there carries "
-    r"the factor $e^{-m}$. A budget of steps would call it stuck.",
-    assumes=(A1, A4_ALONE, TRUSTED),
-    constants={"share": 1.0},
-    instances=plateaus,
-    predict=leaving,
-    measure=loss_drop,
-    controls=(Plant(name="half of the gap", constants={"share": 0.5}),),
-)
 
 
 # ---- The flow's direction under the half-space condition, with what breaks it ----
@@ -390,7 +255,7 @@ def violated_draws(run: Run) -> Iterable[Instance]:
 
 
 flow_direction = Claim(
-    **_DIRECTION,
+    **DIRECTION,
     id="match-copy/flow-direction",
     title="Gradient flow converges in direction under separability and the half-space condition",
     where="Theorem D.2, sharpened, for gradient flow",
@@ -400,7 +265,7 @@ flow_direction = Claim(
     window=(12.0, 46.0),
     instances=flow_draws,
     controls=(
-        _FASTER,
+        FASTER,
         Break(name="integer instance without A4", assumption="A4", instances=integer_flow),
         Waive(name="random draws without A4", assumption="A4", instances=violated_draws),
     ),
@@ -414,7 +279,4 @@ CLAIMS = (
     budget_alignment,
     alignment_by_size,
     noisy_match,
-    opposite_start,
-    start_size,
-    plateau,
 )
