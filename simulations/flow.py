@@ -147,4 +147,5 @@ def _integrated(field: LogTimeField, times: Float, tolerance: float) -> tuple[Fl
     z[done:] = solver.y
     if done == len(s):
         return z, np.inf
-    return z, float(field.log_t0 + np.log(np.expm1(solver.t))) if solver.t > 0 else -np.inf
+    # log(e^s - 1), for any s.
+    return z, float(field.log_t0 + solver.t + np.log(-np.expm1(-solver.t))) if solver.t > 0 else -np.inf

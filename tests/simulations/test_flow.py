@@ -202,6 +202,12 @@ def test_a_finite_minimum_is_kept_and_marked() -> None:
     assert np.ptp(flow.log_loss[late]) < 1e-2
 
 
+def test_an_absurd_time_is_marked_and_not_hung_on() -> None:
+    flow = gradient_flow(template(0, T=3, d=4, n=1), log_t=[100.0, 1e7])
+    assert flow.valid_until in (None, 1e7)
+    assert np.isfinite(flow.W).all()
+
+
 def test_nothing_moves_without_a_gradient() -> None:
     problem = Problem(np.eye(2)[None], np.ones((1, 2)), np.ones((1, 2, 1)), np.array([0]))
     flow = gradient_flow(problem, log_t=[0.0, 50.0], W0=np.eye(2))
