@@ -92,9 +92,7 @@ def _eliminate(rates, size, x):
         total = 0.0
         for j in range(s):
             total += rates[s, j]
-        if total < LOW:
-            return False
-        least = 1.0
+        least = 1.0  # no product below underflows, so that the total of an irreducible chain is above zero
         for j in range(s):
             rates[s, j] /= total
             if rates[s, j] > 0:

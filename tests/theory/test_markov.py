@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from marginlab.theory import markov
 from marginlab.theory.errors import InvalidInput
 from marginlab.theory.markov import (
     context_codes,
@@ -17,6 +18,7 @@ from marginlab.theory.markov import (
     sample_chains,
     stationary_distribution,
 )
+from marginlab.theory.validation import named_stream
 
 ERROR_LEVEL = 1e-6  # chance that a correct sampler fails one Monte Carlo test, for ever since seeds are fixed
 EPS = float(np.finfo(np.float64).eps)
@@ -148,6 +150,15 @@ def test_rates_beyond_the_range_of_products(size, seed):
     assert law[~normal].max(initial=0.0) <= 2e-300
 
 
+def test_a_product_that_underflows_is_not_lost():
+    """The way back from 1 to 0 is 1 -> 2 -> 0 of chance 1e-320, a subnormal number; the law itself is in range."""
+    rows = np.array([[1, 1e-200, 0], [0, 1, 1e-160], [1e-160, 1, 0]])
+    exact = exact_law(rows, 3)
+    assert exact is not None
+    assert float(exact[0]) == pytest.approx(1e-120, rel=1e-12)
+    assert relative_errors(stationary_distribution(rows, 3), exact).max() < 1e-12
+
+
 def test_transient_contexts_have_no_mass():
     rows = np.array([[1.0, 0.0], [0.5, 0.5], [0.25, 0.75], [0.9, 0.1]])  # 0 after (0, 0): absorbing
     assert stationary_distribution(rows, 2).tolist() == [1.0, 0.0, 0.0, 0.0]
@@ -195,9 +206,6 @@ def test_entropy_rate_of_two_states(a, b):
 def test_a_rows_entropy_is_the_rate_of_independent_tokens():
     assert entropy_rate([[0.25, 0.25, 0.5]], 3) == pytest.approx(1.5 * np.log(2), rel=1e-15)
     assert stationary_distribution([[0.25, 0.25, 0.5]], 3).tolist() == [1.0]
-
-
-# ---- Contexts ----
 
 
 @settings(deadline=None, max_examples=40)
@@ -309,6 +317,27 @@ def test_more_tokens_and_more_sequences_only_append(size, length, more, start, s
     few = sample_chains(rows[:3], T, seed=seed, start=start)
     assert np.array_equal(few, sample_chains(rows[:3], T, seed=np.random.SeedSequence(seed), start=start))
     assert np.array_equal(few, sample_chains(rows, T + more, seed=seed, start=start)[:3, :T])
+
+
+def test_no_token_of_probability_zero_by_rounding():
+    """Probabilities may sum to a little less than 1; a uniform number above their sum is the last possible token."""
+    from marginlab.theory._markov import pick_each
+
+    picked = np.full(2, -1)
+    pick_each(np.array([[0.5, 0.5 - 4 * EPS, 0.0]]), np.array([1 - EPS / 2, 0.0]), picked)
+    assert picked.tolist() == [1, 0]
+
+
+def test_no_two_random_quantities_share_a_stream(monkeypatch):
+    used = []
+
+    def recorded(seed, key):
+        used.append((seed.entropy, *seed.spawn_key, key))
+        return named_stream(seed, key)
+
+    monkeypatch.setattr(markov, "named_stream", recorded)
+    sample_chains([[0.5, 0.5]] * 4, 300, seed=7, n=2)
+    assert len(used) == len(set(used)) == 1 + 5  # the start, and 298 steps in stretches of 64
 
 
 def test_a_shared_chain_is_the_same_as_its_copies():

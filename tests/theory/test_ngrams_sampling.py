@@ -13,10 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from marginlab.theory import markov
 from marginlab.theory.errors import InvalidInput, MethodUnavailable
 from marginlab.theory.markov import stationary_distribution
+from marginlab.theory.ngrams import sampling
 from marginlab.theory.ngrams.sampling import sample
 from marginlab.theory.ngrams.task import NGramTask
+from marginlab.theory.validation import named_stream
 
 ERROR_LEVEL = 1e-6  # chance that a correct sampler fails one Monte Carlo test, for ever since seeds are fixed
 Z = float(stats.norm.isf(ERROR_LEVEL / 200))  # shared by up to 100 means of one test
@@ -187,6 +190,20 @@ def test_seeds_are_read_and_tell_samples_apart():
     other = sample(INDEPENDENT, 5, 50, root.spawn(1)[0])
     assert not np.array_equal(one.tokens, other.tokens)
     assert not np.array_equal(one.rows, other.rows)
+
+
+def test_no_two_random_quantities_share_a_stream(monkeypatch):
+    used = []
+
+    def recorded(seed, key):
+        used.append((seed.entropy, *seed.spawn_key, key))
+        return named_stream(seed, key)
+
+    for module in (markov, sampling):
+        monkeypatch.setattr(module, "named_stream", recorded)
+    sample(HIERARCHICAL[1], 2, 200, np.random.SeedSequence(7, spawn_key=(1,)))
+    # three levels with two streams each; the start, and 198 steps in stretches of 64
+    assert len(used) == len(set(used)) == 6 + 1 + 4
 
 
 def test_data_are_read_only():
