@@ -31,6 +31,11 @@ HIERARCHICAL = [
     NGramTask(vocab_size=2, order=3, prior="hierarchical", base_order=1, concentrations=(5.0, 0.5)),
 ]
 tasks = st.sampled_from([INDEPENDENT, *HIERARCHICAL])
+# Chains of the last task (concentration 0.5) may fall apart in float64 and then have no single stationary law.
+starts = st.one_of(
+    st.tuples(tasks, st.just("uniform")),
+    st.tuples(st.sampled_from([INDEPENDENT, *HIERARCHICAL[:2]]), st.just("stationary")),
+)
 seeds = st.integers(0, 2**32)
 
 
@@ -169,8 +174,9 @@ def test_a_stationary_start_is_the_chains_own():
 
 
 @settings(deadline=None, max_examples=30)
-@given(tasks, st.sampled_from(["uniform", "stationary"]), st.integers(1, 100), st.integers(0, 100), seeds)
-def test_a_larger_sample_only_appends(task, start, n, length, seed):
+@given(starts, st.integers(1, 100), st.integers(0, 100), seeds)
+def test_a_larger_sample_only_appends(case, n, length, seed):
+    task, start = case
     fields = ("vocab_size", "order", "prior", "alpha", "base_order", "concentrations")
     task = NGramTask(**{name: getattr(task, name) for name in fields}, start=start)
     T = task.order + length
