@@ -71,7 +71,7 @@ def soft_rows(K, negative, log_weight, kappa, base, safe, weight, out):
 
 @njit(cache=True)
 def soft_symbols(stats, negative, log_weight, kappa, log_base, out):
-    """Log-probabilities out (B,) of the realised symbols from counts and totals, stats (B, M, >= 2), changed in place."""
+    """Log-probabilities out (B,) of the realised symbols from counts and totals, stats (B, M, >= 2), which change."""
     B, masks = stats.shape[0], stats.shape[1]
     any_negative = negative.any()
     for b in range(B):

@@ -233,7 +233,8 @@ def _room(masks, slots, contexts, entry_slots, entries, used):
 
 @njit(cache=True)
 def hashed_rows(
-    tokens, start, stop, order, padded, lag, parent, suffix, slots, contexts, entry_slots, entries, used, out, out_customers
+    tokens, start, stop, order, padded, lag, parent, suffix, slots, contexts, entry_slots, entries, used, out,
+    out_customers,
 ):  # fmt: skip
     """`dense_rows` on hashed tables; returns the first row that found no room (stop if all did)."""
     masks = len(lag)
@@ -264,7 +265,8 @@ def hashed_rows(
 
 @njit(cache=True)
 def hashed_symbols(
-    tokens, start, stop, order, padded, lag, parent, suffix, with_below, slots, contexts, entry_slots, entries, used, out
+    tokens, start, stop, order, padded, lag, parent, suffix, with_below, slots, contexts, entry_slots, entries, used,
+    out,
 ):  # fmt: skip
     """Statistics of the realised symbol, out (stop - start, masks, 7) in the order of the columns above.
 

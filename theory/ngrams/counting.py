@@ -36,6 +36,13 @@ MOST_BYTES = 3 * 2**30
 BLOCK_CELLS = 2**15
 
 
+def _compiled() -> Any:
+    """The kernels; numba is loaded at the first call."""
+    from marginlab.theory.ngrams import _counting
+
+    return _counting
+
+
 def checked_tokens(tokens: Any, vocab_size: int, *, name: str = "tokens", ndim: int = 1) -> Tokens:
     """Tokens as int32, each in 0..vocab_size-1.
 
@@ -128,7 +135,7 @@ class _Dense:
         contexts = np.array([vocab_size ** int(s) for s in size], np.int64)
         offset = np.concatenate([[0], np.cumsum(contexts)[:-1]]).astype(np.int64)
         power = np.array([vocab_size ** int(max(s - 1, 0)) for s in size], np.int64)
-        self.address = (masks.lag, masks.parent, power, offset)
+        self.address: tuple[Any, ...] = (masks.lag, masks.parent, power, offset)
         total = int(contexts.sum())
         self.counts = np.zeros((total, vocab_size), np.int32)
         self.customers = np.zeros((total if customers else 0, vocab_size), np.int32)
@@ -139,9 +146,7 @@ class _Hashed:
     """Hashed tables that double when they are half full."""
 
     def __init__(self, masks: Masks) -> None:
-        from marginlab.theory.ngrams import _counting
-
-        self._kernels = _counting
+        self._kernels = _counting = _compiled()
         least = 1 << max(10, (4 * len(masks)).bit_length())
         self.slots = np.full(2 * least, -1, np.int32)
         self.contexts = np.zeros((least, _counting.CONTEXT_COLUMNS), np.int32)
@@ -211,8 +216,7 @@ def row_blocks(
     ------
     (first row, counts (B, M, V), customers (B, M, V) or empty); the arrays are used again for the next block.
     """
-    from marginlab.theory.ngrams import _counting
-
+    _counting = _compiled()
     rows, padded = len(tokens) + last, boundary == "padded"
     block = max(16, BLOCK_CELLS // (len(masks) * vocab_size))
     out = np.empty((min(block, rows), len(masks), vocab_size), np.int32)
@@ -252,8 +256,7 @@ def symbol_blocks(
     the columns of `_counting`: count, total, types, customers, their total and types, and, if asked for, the count that
     the symbols seen in a context have in the context below it. ``below=True`` always gives all seven.
     """
-    from marginlab.theory.ngrams import _counting
-
+    _counting = _compiled()
     rows, padded = len(tokens), boundary == "padded"
     block = max(16, BLOCK_CELLS // (2 * len(masks)))
     start = 0
@@ -316,8 +319,7 @@ def batch_counts(
     MethodUnavailable
         Dense tables of V (1 + V)^k cells would be too large.
     """
-    from marginlab.theory.ngrams import _counting
-
+    _counting = _compiled()
     vocab_size, order = count(vocab_size, "vocab_size"), checked_order(order)
     array = checked_tokens(tokens, vocab_size, ndim=2)
     length = array.shape[1]

@@ -2,7 +2,7 @@
 
 After t tokens, with M_s the lags at which position s agrees with the query (x_t, x_{t-1}, ...),
 
-    p(m) = (e^kappa base(m) + sum_s e^{sum of beta_l over M_s} 1[x_s = m]) / (e^kappa + sum_s e^{sum of beta_l over M_s}).
+    p(m) = (e^kappa base(m) + sum_s w_s 1[x_s = m]) / (e^kappa + sum_s w_s),   w_s = e^{sum of beta_l over M_s}.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ def soft_match(
 
     Notes
     -----
-    Equation (8) of the paper, per lag and with any base law; by Lemma 4.1, extended to one scalar per lag, the numerator
-    is e^kappa base(m) + sum_S K_S(m) prod_{l in S} (e^beta_l - 1) over cumulative counts. Weights are carried as
+    Equation (8) of the paper, per lag and with any base law; by Lemma 4.1, with one scalar per lag, the numerator is
+    e^kappa base(m) + sum_S K_S(m) prod_{l in S} (e^beta_l - 1) over cumulative counts. Weights are carried as
     logarithms relative to the largest one with evidence; counts are split exactly where a scale is negative.
 
     References
