@@ -22,3 +22,7 @@ from marginlab.theory.ngrams.soft_matching import soft_match as soft_match
 from marginlab.theory.ngrams.soft_matching import soft_match_definition as soft_match_definition
 from marginlab.theory.ngrams.soft_matching import soft_match_law as soft_match_law
 from marginlab.theory.ngrams.task import NGramTask as NGramTask
+from marginlab.theory.ngrams.tuning import SmoothingFit as SmoothingFit
+from marginlab.theory.ngrams.tuning import SoftMatchFit as SoftMatchFit
+from marginlab.theory.ngrams.tuning import fit_smoothing as fit_smoothing
+from marginlab.theory.ngrams.tuning import fit_soft_match as fit_soft_match
