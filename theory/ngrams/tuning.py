@@ -140,10 +140,10 @@ def fit_soft_match(
         weight, pseudo = np.exp(log_weight - top), np.exp(kappa - top)
         norm = np.where(known, whole @ weight + pseudo, 1.0)[:, None]
         p = np.where(known[:, None], (np.einsum("nmw,m->nw", N, weight) + pseudo * v) / norm, 1 / vocab_size)
-        mixed = (1 - floor) * p + floor / vocab_size
-        with np.errstate(divide="ignore"):
-            value = -np.sum(np.where(P > 0, P * np.log(mixed), 0.0)) / n
-        slope = np.where(known[:, None] & (P > 0), -(1 - floor) * P / np.maximum(mixed, 1e-300), 0.0) / (
+        # An infinite loss has no direction: 1e-300 stands for a probability of zero during the search.
+        mixed = np.maximum((1 - floor) * p + floor / vocab_size, 1e-300)
+        value = -np.sum(P * np.log(mixed)) / n
+        slope = np.where(known[:, None] & (P > 0), -(1 - floor) * P / mixed, 0.0) / (
             n * norm
         )
         by_mask = weight * (
@@ -273,12 +273,16 @@ _LAWS: dict[str, Callable[..., Float]] = {
 }
 
 
+#: Stop where the loss no longer changes in its last digits.
+_STOP = {"maxiter": 300, "ftol": 1e-13}
+
+
 def _least(loss: Any, starts: Sequence[Float], bounds: Sequence[Any], *, gradient: bool = False) -> Float:
     """The best of the bounded L-BFGS minima from several starts."""
     from scipy.optimize import minimize
 
     found = [
-        minimize(loss, x0, jac=gradient or None, method="L-BFGS-B", bounds=bounds, options={"maxiter": 300, "ftol": 1e-13})
+        minimize(loss, x0, jac=gradient or None, method="L-BFGS-B", bounds=bounds, options=_STOP)
         for x0 in starts
-    ]  # fmt: skip
+    ]
     return np.asarray(min(found, key=lambda r: r.fun).x)
