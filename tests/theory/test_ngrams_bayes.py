@@ -52,8 +52,8 @@ def test_counts_by_a_loop(V, k, extra, seed):
 # ---- Evidence and mean ----
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.floats(-30, 30), st.integers(0, 10**6))
+@settings(deadline=None, max_examples=100)
+@given(st.floats(-30, 30) | st.floats(3.2, 5.0), st.integers(0, 10) | st.integers(0, 10**6))
 def test_rising_factorial(exponent, n):
     a = float(mp.mpf(2) ** exponent)
     with mp.workdps(40):
