@@ -41,7 +41,7 @@ def float_array(value: Any, name: str, *, ndim: int | None = None, finite: bool 
     if ndim is not None and array.ndim != ndim:
         raise InvalidInput(f"{name} must have {ndim} dimension(s), got shape {array.shape}.")
     with np.errstate(over="ignore"):  # said below
-        result = np.ascontiguousarray(array, dtype=np.float64)
+        result = np.asarray(array, dtype=np.float64, order="C")  # a single number keeps its shape ()
     changed = _changed(array, result)
     if changed is not None:
         raise InvalidInput(
@@ -61,7 +61,7 @@ def _changed(array: NDArray[Any], result: Float) -> tuple[int, ...] | None:
     if array.dtype.kind == "f":
         wrong = (result.astype(array.dtype) != array) & ~np.isnan(array)
     else:  # up to 2^53 every integer is a float64; beyond, Python's integers compare exactly
-        wrong = np.abs(result) >= 2.0**53
+        wrong = np.asarray(np.abs(result) >= 2.0**53)  # of a single number NumPy makes a scalar
         wrong[wrong] = [
             int(x) != int(y) for x, y in zip(array[wrong].tolist(), result[wrong].tolist(), strict=True)
         ]

@@ -145,3 +145,16 @@ def test_float_array_takes_whatever_float64_holds():
     extended = np.array([0.1, -2.5], dtype=np.longdouble)
     assert np.array_equal(validation.float_array(extended, "x"), [0.1, -2.5])
     assert np.isnan(validation.float_array(np.array([np.nan], dtype=np.longdouble), "x", finite=False)).all()
+
+
+@pytest.mark.parametrize("value", [19, 19.0, np.int64(2**53), np.float32(0.5)])
+def test_a_single_number_keeps_its_shape(value: object) -> None:
+    array = validation.float_array(value, "n")
+    assert array.shape == ()
+    assert array.dtype == np.float64
+    assert array.item() == value
+
+
+def test_a_single_integer_that_float64_does_not_hold() -> None:
+    with pytest.raises(InvalidInput, match="n must be exact in float64"):
+        validation.float_array(2**53 + 1, "n")
