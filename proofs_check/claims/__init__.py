@@ -8,7 +8,7 @@ from importlib import import_module
 from marginlab.proofs_check.engine.registry import Registry
 
 #: Modules that hold a tuple CLAIMS.
-FAMILIES = ("marginlab.proofs_check.claims.match_copy",)
+FAMILIES = ("marginlab.proofs_check.claims.match_copy", "marginlab.proofs_check.claims.ngrams")
 
 
 @cache

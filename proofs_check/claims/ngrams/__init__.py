@@ -2,6 +2,35 @@
 
 from __future__ import annotations
 
+from marginlab.proofs_check.claims.ngrams import (
+    additive,
+    bayes,
+    comparisons,
+    dictionary,
+    estimator,
+    finite_scale,
+    hierarchical,
+    limits,
+    mixture,
+    network,
+    scales,
+    smoothing,
+    tables,
+)
 from marginlab.proofs_check.engine.claim import Claim
 
-CLAIMS: tuple[Claim, ...] = ()
+CLAIMS: tuple[Claim, ...] = (
+    *network.CLAIMS,
+    *finite_scale.CLAIMS,
+    *mixture.CLAIMS,
+    *estimator.CLAIMS,
+    *limits.CLAIMS,
+    *additive.CLAIMS,
+    *smoothing.CLAIMS,
+    *dictionary.CLAIMS,
+    *bayes.CLAIMS,
+    *hierarchical.CLAIMS,
+    *scales.CLAIMS,
+    *comparisons.CLAIMS,
+    *tables.CLAIMS,
+)
