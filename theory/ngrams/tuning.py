@@ -143,9 +143,7 @@ def fit_soft_match(
         # An infinite loss has no direction: 1e-300 stands for a probability of zero during the search.
         mixed = np.maximum((1 - floor) * p + floor / vocab_size, 1e-300)
         value = -np.sum(P * np.log(mixed)) / n
-        slope = np.where(known[:, None] & (P > 0), -(1 - floor) * P / mixed, 0.0) / (
-            n * norm
-        )
+        slope = np.where(known[:, None] & (P > 0), -(1 - floor) * P / mixed, 0.0) / (n * norm)
         by_mask = weight * (
             np.einsum("nw,nmw->m", slope, N, optimize=True)
             - np.einsum("nw,nw,nm->m", slope, p, whole, optimize=True)

@@ -16,10 +16,12 @@ from marginlab.proofs_check.claims.ngrams import (
     scales,
     smoothing,
     tables,
+    task,
 )
 from marginlab.proofs_check.engine.claim import Claim
 
 CLAIMS: tuple[Claim, ...] = (
+    *task.CLAIMS,
     *network.CLAIMS,
     *finite_scale.CLAIMS,
     *mixture.CLAIMS,

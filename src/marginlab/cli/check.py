@@ -88,10 +88,12 @@ def check_claims(
 
 def compile_kernels() -> None:
     """Compile what numba compiles, and say how long it took."""
-    from marginlab.simulations.descent import warm_up
+    from marginlab.simulations import descent
+    from marginlab.theory.ngrams import kernels
 
     clock = time.perf_counter()
-    warm_up()
+    descent.warm_up()
+    kernels.warm_up()
     Console(highlight=False).print(f"kernels ready after {time.perf_counter() - clock:.1f} s")
 
 
