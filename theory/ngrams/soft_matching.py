@@ -90,7 +90,7 @@ def log_subset_weights(beta: Float) -> Float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ReadOut:
+class ReadOut:
     """What the compiled read-outs need of (beta, kappa)."""
 
     negative: Any
@@ -100,7 +100,7 @@ class _ReadOut:
     weight: Float
 
     @classmethod
-    def of(cls, beta: Float, kappa: float) -> _ReadOut:
+    def of(cls, beta: Float, kappa: float) -> ReadOut:
         log_weight = log_subset_weights(beta)
         known = np.append(log_weight, kappa)
         known = known[known > -np.inf]
@@ -171,7 +171,7 @@ def soft_match(
     array = checked_tokens(tokens, vocab_size)
     from marginlab.theory.ngrams._combining import soft_rows
 
-    how, masks = _ReadOut.of(scales, kappa), Masks.subsets(len(scales))
+    how, masks = ReadOut.of(scales, kappa), Masks.subsets(len(scales))
     out = np.empty((len(array) + 1, vocab_size))
     for start, K, _ in row_blocks(array, vocab_size, masks, boundary=boundary, method=method):
         soft_rows(
@@ -215,7 +215,7 @@ def log_loss(
     array = checked_tokens(tokens, vocab_size)
     from marginlab.theory.ngrams._combining import soft_symbols
 
-    how, masks = _ReadOut.of(scales, kappa), Masks.subsets(len(scales))
+    how, masks = ReadOut.of(scales, kappa), Masks.subsets(len(scales))
     with np.errstate(divide="ignore"):
         log_base = np.log(law)
     out = np.empty(len(array))
@@ -251,7 +251,7 @@ def soft_match_law(counts: Any, beta: Any, *, kappa: float = -np.inf, base: Any 
             f"dtype {array.dtype} and shape {array.shape}."
         )
     vocab_size, kappa = array.shape[-1], checked_kappa(kappa)
-    law, how = checked_base(base, vocab_size), _ReadOut.of(scales, kappa)
+    law, how = checked_base(base, vocab_size), ReadOut.of(scales, kappa)
     from marginlab.theory.ngrams._combining import soft_rows
 
     K = np.array(array, dtype=np.int32, order="C").reshape(

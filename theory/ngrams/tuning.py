@@ -249,7 +249,7 @@ def _search(
         return (
             lambda x: {"weights": np.clip(x, 0, 1).reshape(size), "edges": edges},
             start,
-            [(0.0, 1.0)] * start.size,
+            [(0.0, 0.9999)] * start.size,  # at 1 an order would deny the lower ones any symbol
         )
     if name == "mackay-peto":
         return (

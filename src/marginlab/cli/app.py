@@ -93,6 +93,22 @@ def verify(certificates: Annotated[list[Path], typer.Argument(metavar="CERT.json
     raise typer.Exit(verify_files(certificates))
 
 
+@app.command()
+def ngrams(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A text.")],
+    order: Annotated[int, typer.Option(help="Longest context, 1 to 12.")] = 3,
+    unit: Annotated[str, typer.Option(help="byte, char or word (UTF-8).")] = "char",
+    tune: Annotated[float, typer.Option(help="Share of the text that parameters are tuned on.")] = 0.2,
+    out: Annotated[
+        str, typer.Option(metavar="DIR", help="Folder for ngrams.json and ngrams.png.")
+    ] = "ngrams-report",
+) -> None:
+    """Bits per symbol of soft matching and of classical smoothing on a text: tuned on its first part."""
+    from marginlab.cli.ngrams import score_file
+
+    score_file(file, order=order, unit=unit, tuned_share=tune, out=out)
+
+
 @app.command("warm-up")
 def warm_up() -> None:
     """Compile the kernels once, so that later runs start at full speed."""
