@@ -27,6 +27,7 @@ COMMANDS = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the README's programs have been run or written, in order."""
     place = tmp_path_factory.mktemp("readme")
+    (place / "README.md").write_text(README, encoding="utf-8")  # commands are given from the project's root
     for program in PROGRAMS:
         name = re.match(r"# (\S+\.py)\n", program)
         if name:
