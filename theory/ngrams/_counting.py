@@ -265,12 +265,13 @@ def hashed_rows(
 
 @njit(cache=True)
 def hashed_symbols(
-    tokens, start, stop, order, padded, lag, parent, suffix, with_below, slots, contexts, entry_slots, entries, used,
+    tokens, start, stop, order, padded, lag, parent, suffix, vocab, slots, contexts, entry_slots, entries, used,
     out,
 ):  # fmt: skip
     """Statistics of the realised symbol, out (stop - start, masks, 7) in the order of the columns above.
 
-    BELOW, for nested masks, is the total count that the symbols seen in this context have in the parent's context.
+    BELOW, for nested masks, is the total count that the symbols seen in this context have in the parent's context; it
+    is left out where ``vocab`` is 0, else the number of symbols.
     """
     masks = len(lag)
     ids = np.empty(masks, np.int64)
@@ -293,9 +294,12 @@ def hashed_symbols(
             out[row, j, TYPES] = contexts[i, C_TYPES]
             out[row, j, CUSTOMER_TOTAL] = contexts[i, C_CUSTOMERS]
             out[row, j, CUSTOMER_TYPES] = contexts[i, C_CUSTOMER_TYPES]
-            if with_below and suffix[j] and j > 0:
+            if vocab > 0 and suffix[j] and j > 0:
                 above = ids[parent[j]]
                 e = contexts[i, HEAD]
+                if contexts[i, C_TYPES] == vocab:  # every symbol has been seen here: no need to look them up
+                    out[row, j, BELOW] = contexts[above, C_TOTAL]
+                    e = -1
                 while e >= 0:
                     same = entry_slots[_find(above, entries[e, SYMBOL], entry_slots, entries)]
                     out[row, j, BELOW] += entries[same, E_COUNT]
