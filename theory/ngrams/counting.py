@@ -276,7 +276,8 @@ def symbol_blocks(
     while start < rows:
         stop = min(start + block, rows)
         reached = _counting.hashed_symbols(
-            tokens, start, stop, masks.order, padded, masks.lag, masks.parent, masks.nested, vocab_size if below else 0, *hashed.tables(),
+            tokens, start, stop, masks.order, padded, masks.lag, masks.parent, masks.nested,
+            vocab_size if below else 0, *hashed.tables(),
             out,
         )  # fmt: skip
         if reached > start:
