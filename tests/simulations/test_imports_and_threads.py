@@ -20,6 +20,8 @@ HEAVY = ("torch", "numba", "cvxpy", "sympy", "matplotlib")
     [
         "import marginlab.theory",
         "import marginlab.theory.match_copy",
+        "import marginlab.theory.ngrams",
+        "import marginlab.theory.markov, marginlab.theory.disentangled, marginlab.theory.ngrams.text",
         "import marginlab.simulations",
         "from marginlab.simulations import Problem, run, run_batch, Trajectory",
     ],

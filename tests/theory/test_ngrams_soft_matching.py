@@ -15,6 +15,7 @@ from marginlab.theory.errors import InvalidInput, MethodUnavailable
 from marginlab.theory.ngrams import (
     batch_counts,
     counting,
+    katz,
     log_loss,
     overlap_counts,
     soft_match,
@@ -207,3 +208,13 @@ def test_counts_must_fit_the_lags() -> None:
         soft_match_law(np.zeros((3, 2), int), [1.0, 1.0])
     with pytest.raises(InvalidInput, match=r"first must be a row 0\.\.3, got 4"):
         batch_counts([[0, 1, 0]], 2, 1, first=4)
+
+
+def test_rows_that_do_not_fit_are_refused_and_the_log_loss_is_not() -> None:
+    with pytest.raises(MethodUnavailable, match="take log_loss"):
+        soft_match([0, 1, 2**30 - 1], 2**30, [1.0])
+    with pytest.raises(MethodUnavailable, match="take log_loss"):
+        katz([0, 1, 2**30 - 1], 2**30, 1, [0.5, 0.5])
+    got = log_loss([0, 1, 2**30 - 1, 0, 1], 2**30, [1.0], kappa=0.0)
+    assert got[0] == pytest.approx(-30 * np.log(2))
+    assert got[4] == pytest.approx(np.log((2**-30 + np.e) / (1 + np.e + 2)))

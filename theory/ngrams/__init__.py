@@ -1,12 +1,31 @@
 """Closed forms of n-gram induction heads (D'Angelo, Yuksel, Narashiman, Flammarion, arXiv 2607.02800)."""
 
+from marginlab.theory.ngrams.batches import batch_counts as batch_counts
+from marginlab.theory.ngrams.batches import overlap_counts as overlap_counts
+from marginlab.theory.ngrams.bayes import bayes_risk as bayes_risk
+from marginlab.theory.ngrams.bayes import excess_risk as excess_risk
+from marginlab.theory.ngrams.bayes import log_evidence as log_evidence
+from marginlab.theory.ngrams.bayes import posterior_mean as posterior_mean
+from marginlab.theory.ngrams.bayes import stationary_start_mean as stationary_start_mean
+from marginlab.theory.ngrams.bayes import transition_counts as transition_counts
 from marginlab.theory.ngrams.construction import InductionNetwork as InductionNetwork
 from marginlab.theory.ngrams.construction import induction_network as induction_network
-from marginlab.theory.ngrams.counting import batch_counts as batch_counts
-from marginlab.theory.ngrams.counting import overlap_counts as overlap_counts
 from marginlab.theory.ngrams.finite_scale import boundary_mass as boundary_mass
 from marginlab.theory.ngrams.finite_scale import finite_scale_bound as finite_scale_bound
 from marginlab.theory.ngrams.finite_scale import no_bos_boundary_law as no_bos_boundary_law
+from marginlab.theory.ngrams.gibbs import gibbs_mean as gibbs_mean
+from marginlab.theory.ngrams.hierarchical import posterior_mean_exact as posterior_mean_exact
+from marginlab.theory.ngrams.hierarchical import sibling_counts as sibling_counts
+from marginlab.theory.ngrams.hierarchical import sibling_log_evidence as sibling_log_evidence
+from marginlab.theory.ngrams.hierarchical import sibling_posterior as sibling_posterior
+from marginlab.theory.ngrams.hierarchical import table_log_pmf as table_log_pmf
+from marginlab.theory.ngrams.limits import additive_distance_bounds as additive_distance_bounds
+from marginlab.theory.ngrams.limits import back_off_error_bound as back_off_error_bound
+from marginlab.theory.ngrams.limits import back_off_gap as back_off_gap
+from marginlab.theory.ngrams.limits import back_off_law as back_off_law
+from marginlab.theory.ngrams.limits import fixed_scale_limit as fixed_scale_limit
+from marginlab.theory.ngrams.limits import scale_separation_law as scale_separation_law
+from marginlab.theory.ngrams.limits import single_lag_concentration as single_lag_concentration
 from marginlab.theory.ngrams.sampling import NGramData as NGramData
 from marginlab.theory.ngrams.sampling import sample as sample
 from marginlab.theory.ngrams.smoothing import absolute_discounting as absolute_discounting

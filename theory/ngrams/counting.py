@@ -36,7 +36,7 @@ MOST_BYTES = 3 * 2**30
 BLOCK_CELLS = 2**15
 
 
-def _compiled() -> Any:
+def compiled() -> Any:
     """The kernels; numba is loaded at the first call."""
     from marginlab.theory.ngrams import _counting
 
@@ -127,7 +127,7 @@ class Masks:
         return sum(vocab_size ** (int(s) + 1) for s in self.sizes())
 
 
-class _Dense:
+class DenseTables:
     """Dense tables: context number = offset of the mask + packed context."""
 
     def __init__(self, masks: Masks, vocab_size: int, *, customers: bool = False) -> None:
@@ -146,7 +146,7 @@ class _Hashed:
     """Hashed tables that double when they are half full."""
 
     def __init__(self, masks: Masks) -> None:
-        self._kernels = _counting = _compiled()
+        self._kernels = _counting = compiled()
         least = 1 << max(10, (4 * len(masks)).bit_length())
         self.slots = np.full(2 * least, -1, np.int32)
         self.contexts = np.zeros((least, _counting.CONTEXT_COLUMNS), np.int32)
@@ -163,18 +163,24 @@ class _Hashed:
 
     def grow(self, masks: int) -> None:
         """Double whichever table lacks room for `masks` more."""
-        if self.used[0] + masks > len(self.contexts):
-            self.contexts = np.concatenate([self.contexts, np.zeros_like(self.contexts)])
-            self.slots = np.full(2 * len(self.slots), -1, np.int32)
-        if self.used[1] + masks > len(self.entries):
-            self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
-            self.entry_slots = np.full(2 * len(self.entry_slots), -1, np.int32)
+        contexts, entries = (
+            self.used[0] + masks > len(self.contexts),
+            self.used[1] + masks > len(self.entries),
+        )
         held = sum(table.nbytes for table in self.tables())
+        held += contexts * (self.contexts.nbytes + self.slots.nbytes)
+        held += entries * (self.entries.nbytes + self.entry_slots.nbytes)
         if held > MOST_BYTES:
             raise MethodUnavailable(
                 f"counting needs more than {MOST_BYTES / 2**30:.0f} GiB of tables after {self.used[1]} different "
                 "events: take a smaller order or a shorter sequence."
             )
+        if contexts:
+            self.contexts = np.concatenate([self.contexts, np.zeros_like(self.contexts)])
+            self.slots = np.full(2 * len(self.slots), -1, np.int32)
+        if entries:
+            self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
+            self.entry_slots = np.full(2 * len(self.entry_slots), -1, np.int32)
         self._refill()
 
     def _refill(self) -> None:
@@ -216,14 +222,14 @@ def row_blocks(
     ------
     (first row, counts (B, M, V), customers (B, M, V) or empty); the arrays are used again for the next block.
     """
-    _counting = _compiled()
+    _counting = compiled()
     rows, padded = len(tokens) + last, boundary == "padded"
     block = max(16, BLOCK_CELLS // (len(masks) * vocab_size))
     out = np.empty((min(block, rows), len(masks), vocab_size), np.int32)
     out_customers = np.empty_like(out) if customers else np.empty((0, 0, 0), np.int32)
     start = 0
     if _chosen(one_of(method, "method", METHODS), masks, vocab_size) == "dense":
-        dense = _Dense(masks, vocab_size, customers=customers)
+        dense = DenseTables(masks, vocab_size, customers=customers)
         tables = (*dense.address, dense.counts, dense.customers)
         while start < rows:
             stop = min(start + block, rows)
@@ -256,12 +262,12 @@ def symbol_blocks(
     the columns of `_counting`: count, total, types, customers, their total and types, and, if asked for, the count that
     the symbols seen in a context have in the context below it. ``below=True`` always gives all seven.
     """
-    _counting = _compiled()
+    _counting = compiled()
     rows, padded = len(tokens), boundary == "padded"
     block = max(16, BLOCK_CELLS // (2 * len(masks)))
     start = 0
     if not below and _chosen(one_of(method, "method", METHODS), masks, vocab_size) == "dense":
-        dense = _Dense(masks, vocab_size)
+        dense = DenseTables(masks, vocab_size)
         out = np.empty((min(block, rows), len(masks), 2), np.int32)
         while start < rows:
             stop = min(start + block, rows)
@@ -285,89 +291,3 @@ def symbol_blocks(
         if reached < stop:
             hashed.grow(len(masks))
         start = reached
-
-
-def batch_counts(
-    tokens: Any,
-    vocab_size: int,
-    order: int,
-    *,
-    first: int | None = None,
-    boundary: str = "interior",
-    contexts: str = "subsets",
-) -> tuple[Counts, Counts]:
-    """Counts of every symbol for the rows first..T of each of n sequences of one length.
-
-    Parameters
-    ----------
-    tokens : (n, T) array of int
-    vocab_size, order : int
-    first : int, optional
-        First row; the last one, T, by default.
-    boundary : "interior" or "padded"
-    contexts : "subsets" or "suffixes"
-        K_S for all 2^k sets of lags, or for the k + 1 suffixes with Kneser-Ney's customers.
-
-    Returns
-    -------
-    counts : (n, T + 1 - first, M, V) array of int32
-    customers : array of the same shape for suffixes, empty for subsets
-
-    Raises
-    ------
-    InvalidInput
-        Tokens outside the vocabulary, wrong shapes, a row that does not exist.
-    MethodUnavailable
-        Dense tables of V (1 + V)^k cells would be too large.
-    """
-    _counting = _compiled()
-    vocab_size, order = count(vocab_size, "vocab_size"), checked_order(order)
-    array = checked_tokens(tokens, vocab_size, ndim=2)
-    length = array.shape[1]
-    row = length if first is None else count(first, "first", least=0)
-    if row > length:
-        raise InvalidInput(f"first must be a row 0..{length}, got {row}.")
-    one_of(boundary, "boundary", BOUNDARIES)
-    suffixes = one_of(contexts, "contexts", ("subsets", "suffixes")) == "suffixes"
-    masks = Masks.suffixes(order) if suffixes else Masks.subsets(order)
-    if masks.dense_cells(vocab_size) > DENSE_CELLS:
-        raise MethodUnavailable(
-            f"a batch needs tables of at most {DENSE_CELLS} cells, V = {vocab_size} and k = {order} give "
-            f"{masks.dense_cells(vocab_size)}: count the sequences one by one (soft_match, log_loss)."
-        )
-    dense = _Dense(masks, vocab_size, customers=suffixes)
-    shape = (len(array), length + 1 - row, len(masks), vocab_size)
-    out = np.empty(shape, np.int32)
-    out_customers = np.empty(shape if suffixes else (len(array), 0, 0, 0), np.int32)
-    _counting.dense_batch(
-        array,
-        row,
-        order,
-        boundary == "padded",
-        *dense.address,
-        dense.counts,
-        dense.customers,
-        out,
-        out_customers,
-    )
-    return out, out_customers if suffixes else np.empty(0, np.int32)
-
-
-def overlap_counts(cumulative: NDArray[Any]) -> NDArray[Any]:
-    """Exact-overlap counts N_M(m) from cumulative ones K_S(m), by inclusion and exclusion; exact in integers.
-
-    Parameters
-    ----------
-    cumulative : (..., 2^k, V) array of int
-
-    Returns
-    -------
-    (..., 2^k, V) array of int
-    """
-    masks = cumulative.shape[-2]
-    exact = cumulative.copy()
-    for lag in range(masks.bit_length() - 1):
-        bits = np.arange(masks)
-        without = bits[(bits >> lag) & 1 == 0]
-        exact[..., without, :] -= exact[..., without | (1 << lag), :]
-    return exact

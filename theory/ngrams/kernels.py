@@ -5,9 +5,9 @@ from __future__ import annotations
 
 def warm_up() -> None:
     """Call every compiled kernel once on a few tokens, so that numba's cache on disk holds it."""
+    from marginlab.theory.ngrams.batches import batch_counts
     from marginlab.theory.ngrams.counting import (
         Masks,
-        batch_counts,
         checked_tokens,
         row_blocks,
         symbol_blocks,

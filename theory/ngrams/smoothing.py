@@ -18,6 +18,7 @@ from marginlab.theory.errors import InvalidInput
 from marginlab.theory.ngrams import smoothing_laws as laws
 from marginlab.theory.ngrams.counting import BOUNDARIES, Masks, checked_order, checked_tokens, row_blocks
 from marginlab.theory.ngrams.smoothing_laws import ContextStatistics
+from marginlab.theory.ngrams.soft_matching import empty_rows
 from marginlab.theory.validation import Float, count, one_of, positive, shaped_array
 
 
@@ -257,7 +258,7 @@ def _rows(
     one_of(boundary, "boundary", BOUNDARIES)
     vocab_size, order = count(vocab_size, "vocab_size"), checked_order(order)
     array = checked_tokens(tokens, vocab_size)
-    out = np.empty((len(array) + 1, vocab_size))
+    out = empty_rows(len(array) + 1, vocab_size)
     for start, counts, customers in row_blocks(
         array, vocab_size, Masks.suffixes(order), boundary=boundary, customers=True
     ):

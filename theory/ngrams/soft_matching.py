@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from marginlab.theory.errors import InvalidInput
+from marginlab.theory.errors import InvalidInput, MethodUnavailable
 from marginlab.theory.ngrams.counting import (
     BOUNDARIES,
     Masks,
@@ -26,6 +26,9 @@ from marginlab.theory.validation import Float, count, float_array, one_of, shape
 
 #: Largest range of log weights with which a row's sum stays among normal numbers without a scale of its own.
 _SAFE_RANGE = 600.0
+
+#: Numbers (8 bytes each) that all rows of a sequence may take.
+MOST_CELLS = 2**31
 
 
 def checked_base(base: Any, vocab_size: int) -> Float:
@@ -73,6 +76,22 @@ def checked_beta(beta: Any) -> Float:
     weights = float_array(beta, "beta", ndim=1)
     checked_order(len(weights), "the length of beta")
     return weights
+
+
+def empty_rows(rows: int, vocab_size: int) -> Float:
+    """An array for the laws of all rows.
+
+    Raises
+    ------
+    MethodUnavailable
+        More than `MOST_CELLS` numbers.
+    """
+    if rows * vocab_size > MOST_CELLS:
+        raise MethodUnavailable(
+            f"{rows} rows over {vocab_size} symbols need more than {MOST_CELLS} numbers: take log_loss, which gives "
+            "the realised tokens alone."
+        )
+    return np.empty((rows, vocab_size))
 
 
 def log_subset_weights(beta: Float) -> Float:
@@ -172,7 +191,7 @@ def soft_match(
     from marginlab.theory.ngrams._combining import soft_rows
 
     how, masks = ReadOut.of(scales, kappa), Masks.subsets(len(scales))
-    out = np.empty((len(array) + 1, vocab_size))
+    out = empty_rows(len(array) + 1, vocab_size)
     for start, K, _ in row_blocks(array, vocab_size, masks, boundary=boundary, method=method):
         soft_rows(
             K, how.negative, how.log_weight, how.kappa, law, how.safe, how.weight, out[start : start + len(K)]
@@ -211,17 +230,22 @@ def log_loss(
     ----------
     D'Angelo, Yuksel, Narashiman, Flammarion, arXiv 2607.02800, Proposition 3.1 and Lemma 4.1.
     """
-    vocab_size, scales, kappa, law = _checked(vocab_size, beta, kappa, base, boundary)
+    one_of(boundary, "boundary", BOUNDARIES)
+    vocab_size = count(vocab_size, "vocab_size")
+    scales, kappa = checked_beta(beta), checked_kappa(kappa)
     array = checked_tokens(tokens, vocab_size)
     from marginlab.theory.ngrams._combining import soft_symbols
 
     how, masks = ReadOut.of(scales, kappa), Masks.subsets(len(scales))
-    with np.errstate(divide="ignore"):
-        log_base = np.log(law)
+    if base is None:
+        log_base = np.full(len(array), -np.log(vocab_size))
+    else:
+        with np.errstate(divide="ignore"):
+            log_base = np.log(checked_base(base, vocab_size))[array]
     out = np.empty(len(array))
     for start, stats in symbol_blocks(array, vocab_size, masks, boundary=boundary, method=method):
         part = slice(start, start + len(stats))
-        soft_symbols(stats, how.negative, how.log_weight, how.kappa, log_base[array[part]], out[part])
+        soft_symbols(stats, how.negative, how.log_weight, how.kappa, log_base[part], out[part])
     return out
 
 

@@ -34,6 +34,9 @@ from marginlab.theory.ngrams import (
 #: Independent fits behind each interval, and chains behind each fit.
 FITS, CHAINS_A_FIT = 16, 4_000
 
+#: Fits behind each interval of the grid, whose longest sequences vary most: intervals must be narrower than the band.
+GRID_FITS = 64
+
 UNIT = f"fit on {CHAINS_A_FIT} fresh chains"
 
 
@@ -62,13 +65,14 @@ def fitted(
     cells: Iterable[tuple[Mapping[str, Any], int]],
     estimator: str,
     quantities: Mapping[str, Callable[..., float]],
+    count: int = FITS,
 ) -> Callable[[Run], Iterable[Instance]]:
     """One instance for each cell (task, length) and each quantity of its fits."""
     chosen = tuple(cells)
 
     def instances(run: Run) -> Iterable[Instance]:
         for fields, length in chosen:
-            found = fits(run, fields, length, estimator)
+            found = fits(run, fields, length, estimator, count)
             for name, quantity in quantities.items():
                 yield Instance(
                     label=f"{label(fields, length)}: {name}",
@@ -145,7 +149,7 @@ best_scale_grid = fit_claim(
     title="The same over a grid of lengths and concentrations",
     min_tier=Tier.FULL,
     judgements=len(E1_GRID),
-    instances=fitted(E1_GRID, ONE, {"beta": lambda f: float(f.beta[0])}),
+    instances=fitted(E1_GRID, ONE, {"beta": lambda f: float(f.beta[0])}, GRID_FITS),
 )
 
 
